@@ -188,7 +188,7 @@ def _fill(cluster: NatsCluster, engine: NatsEngine, begin: int, end: int) -> Non
                 binding = msgspec.msgpack.encode((name, session))
                 await stream.publish(subjects.name(name), binding)
                 await stream.publish(subjects.of(0, "t", session), name.encode())
-                await stream.publish(subjects.opened(0, session, None), b"")
+                await stream.publish(subjects.opening(0, session, None), b"")
                 await stream.publish(subjects.of(0, "c", session), data)
 
         for first in range(begin, end, 10_000):

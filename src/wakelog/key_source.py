@@ -35,7 +35,7 @@ def read_secret(source: str) -> str:
     return _from_file(Path(rest if colon and kind == "file" else source).expanduser())
 
 
-def shown(source: str) -> str:
+def describe_source(source: str) -> str:
     """Returns a source for messages. A command is not shown, because it may contain secrets."""
     return "the command" if source.startswith("command:") else source
 

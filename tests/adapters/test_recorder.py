@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import wakelog
 from wakelog.adapters.recorder import ListChange, Recorder
 from wakelog.errors import ConflictError, InvalidInputError
-from wakelog.importers.writer.kept_items import filled, hollow
+from wakelog.importers.writer.kept_items import fill_item, hollow_out
 from wakelog.model.events import ActionRequested, TurnStarted
 from wakelog.model.names import is_name, name_of_id
 from wakelog.store import Store
@@ -290,4 +290,4 @@ def test_a_hollow_item_is_filled_to_what_it_was(item: Any, held: Any) -> None:
     whole = {"item": item, "held": held}
     events = [TurnStarted(input=held), ActionRequested(action="a", tool="t", input=item)]
     fields = {(0, "input"): held, (1, "input"): item}
-    assert filled(hollow(whole, enumerate(events)), lambda number, name: fields[number, name]) == whole
+    assert fill_item(hollow_out(whole, enumerate(events)), lambda number, name: fields[number, name]) == whole

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.context.conftest import call, work
-from wakelog.context.recorded_window import moved, seen_at
+from wakelog.context.recorded_window import seen_at, window_change
 from wakelog.model import events as ev
 from wakelog.model.records import EventDraft
 from wakelog.session import Session
@@ -68,7 +68,7 @@ def test_what_entered_and_what_left_since_the_call_before(session: Session[Any])
     with session.turn("next"):
         new = call(session)
         second = _ask(session)
-    found = moved(session.log, seen_at(session.log, second))
+    found = window_change(session.log, seen_at(session.log, second))
     assert found.before == first
     entered = [i.key for i in found.entered]
     assert f"e{seq}" in entered
@@ -82,12 +82,12 @@ def test_an_answer_that_came_meanwhile_enters_anew(session: Session[Any]) -> Non
     _ask(session)
     session.append(ev.ActionSucceeded(action="a", output="sent"))
     second = _ask(session)
-    assert f"e{seq}" in [i.key for i in moved(session.log, seen_at(session.log, second)).entered]
+    assert f"e{seq}" in [i.key for i in window_change(session.log, seen_at(session.log, second)).entered]
 
 
 def test_the_first_call_has_nothing_before_it(session: Session[Any]) -> None:
     work(session, 1)
     asked = _ask(session)
-    found = moved(session.log, seen_at(session.log, asked))
+    found = window_change(session.log, seen_at(session.log, asked))
     assert found.before == 0
     assert len(found.entered) == 3

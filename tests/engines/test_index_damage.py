@@ -55,7 +55,7 @@ def last_page(folder: Path, data: bytes, name: str) -> int:
 def told(store: Store) -> dict[str, list[int]]:
     """What can be read of each session, around the damage."""
     return {
-        str(id): [e.seq for e in Log(store.engine, id, even_damaged=True).entries(told=lambda _: None)]
+        str(id): [e.seq for e in Log(store.engine, id, even_damaged=True).entries(on_hole=lambda _: None)]
         for id, _ in store.session_ids()
     }
 

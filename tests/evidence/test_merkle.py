@@ -68,7 +68,7 @@ def _root(leaves: list[bytes]) -> bytes:
 def test_a_growing_tree_has_the_root_of_the_definition(size: int) -> None:
     tree = GrowingTree(LEAVES[:size])
     assert tree.root == _root(LEAVES[:size])
-    assert tree.extended(LEAVES[size:]).root == _root(LEAVES)
+    assert tree.with_leaves(LEAVES[size:]).root == _root(LEAVES)
     assert tree.root == _root(LEAVES[:size])
 
 

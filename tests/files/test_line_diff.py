@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.files.repository import needs_git
 from wakelog.files import line_diff as lines
-from wakelog.files.line_diff import counts, split, unified
+from wakelog.files.line_diff import counts, split, unified_hunks
 
 line = st.sampled_from(["", "a", "b", "c", "  d", "\x0c", "\u2028", "é", "\r"])
 text = st.builds(lambda parts, end: "\n".join(parts) + end, st.lists(line, max_size=12), st.sampled_from(["", "\n"]))
@@ -26,7 +26,7 @@ def test_a_diff_is_a_patch(before: str, after: str, is_short: bool) -> None:
     """Also where the texts are too long to be compared in full."""
     limit, lines.LINES_MAX = lines.LINES_MAX, 2 if is_short else lines.LINES_MAX
     try:
-        body = list(unified(before, after))
+        body = list(unified_hunks(before, after))
     finally:
         lines.LINES_MAX = limit
     if before == after:
@@ -48,8 +48,8 @@ def test_added_and_removed_make_up_the_difference(before: str, after: str) -> No
     added, removed = counts(before, after)
     assert added - removed == len(split(after)) - len(split(before))
     assert (added, removed) == (
-        sum(row.startswith("+") for row in unified(before, after)),
-        sum(row.startswith("-") for row in unified(before, after)),
+        sum(row.startswith("+") for row in unified_hunks(before, after)),
+        sum(row.startswith("-") for row in unified_hunks(before, after)),
     )
 
 
@@ -57,4 +57,4 @@ def test_very_long_texts_are_counted_in_a_moment() -> None:
     before = "".join(f"{n}\n" for n in range(100_000))
     after = "".join(f"{n}\n" for n in reversed(range(100_001)))
     assert counts(before, after) == (1, 0)
-    assert sum(1 for _ in unified(before, after)) > 200_000
+    assert sum(1 for _ in unified_hunks(before, after)) > 200_000

@@ -9,7 +9,7 @@ import wakelog
 from wakelog.cli.demo import DAY_US
 from wakelog.cli.demo.transcript import NAME, SESSION, lines
 from wakelog.importers.transcript_import import import_transcript
-from wakelog.model.calls import ASKS
+from wakelog.model.calls import BEGIN_KINDS
 from wakelog.store import Store
 
 
@@ -27,7 +27,7 @@ def _store() -> Store:
 
 def _said(store: Store) -> tuple[int, list[str], list[str], object]:
     session = store.resume(NAME)
-    tools = [e.body["action"] for e in session.log.entries() if e.kind in ASKS]
+    tools = [e.body["action"] for e in session.log.entries() if e.kind in BEGIN_KINDS]
     return session.log.part("turn")["number"], [m.text for m in session.messages()], tools, session.log.part("budget")
 
 

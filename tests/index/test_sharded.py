@@ -139,7 +139,7 @@ def test_a_shard_that_was_taken_over_is_not_written_by_who_had_it(store: wakelog
 def test_a_page_that_is_read_twice_is_taken_in_once(store: wakelog.Store, index: ShardedIndex) -> None:
     write(store, 6)
     index.catch_up()
-    with index._sharded.beside() as db:
+    with index._sharded.separate_transaction() as db:
         db.fetch("update wi_shard set place = 0 where ns = $1 and shard >= 0")
     write(store, 6)
     index.catch_up()
@@ -174,7 +174,7 @@ def test_who_asks_does_not_wait_for_a_projector_that_is_behind(
 def test_an_index_of_another_log_is_made_anew(store: wakelog.Store, index: ShardedIndex) -> None:
     write(store, 3)
     index.catch_up()
-    with index._sharded.beside() as db:
+    with index._sharded.separate_transaction() as db:
         db.fetch("update wi_shard set hash = ''::bytea where ns = $1 and shard >= 0")
     with another(store.engine) as other:
         other.catch_up()

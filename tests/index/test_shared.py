@@ -451,14 +451,14 @@ READING = {"jsonb in the write path", "partitions and inheritance", "materialise
 def sent(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Every statement that the index sends."""
     out: set[str] = set()
-    bound = dialect.bound
+    bound = dialect.bind_values
 
     def noted(*given: Any) -> Any:
         text, values = bound(*given)
         out.add(text)
         return text, values
 
-    monkeypatch.setattr(dialect, "bound", noted)
+    monkeypatch.setattr(dialect, "bind_values", noted)
     return out
 
 

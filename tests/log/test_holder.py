@@ -53,7 +53,7 @@ def agent(engine: MemoryEngine, time: Time) -> Session[Any]:
 def held(session: Session[Any], **other: Any) -> TurnHolder:
     """Leaves a turn open that another process has."""
     hold = TurnHold(session.log)
-    hold.let_go()
+    hold.release()
     holder = msgspec.structs.replace(hold.holder, token="other", **other)
     session.append(events.TurnStarted(input="go", holder=str(holder)))
     return holder

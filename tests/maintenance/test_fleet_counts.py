@@ -9,7 +9,7 @@ from wakelog.engines.memory import MemoryEngine
 from wakelog.maintenance import fleet_counts
 from wakelog.maintenance.fleet_counts import OPEN_NEEDS, SEVERITIES, FleetCounter, add_up
 from wakelog.session import Session
-from wakelog.session.status import Standing, standing
+from wakelog.session.status import SessionCondition, read_condition
 from wakelog.store import Store
 
 
@@ -70,11 +70,11 @@ def test_only_sessions_that_moved_or_are_at_work_are_read_again(store: Store, mo
     counter.count()
     looked: list[str] = []
 
-    def look(session: Session[Any]) -> Standing:
+    def look(session: Session[Any]) -> SessionCondition:
         looked.append(session.name)
-        return standing(session)
+        return read_condition(session)
 
-    monkeypatch.setattr(fleet_counts, "standing", look)
+    monkeypatch.setattr(fleet_counts, "read_condition", look)
     store.resume("s3").monitors.flag("odd", "look")
     assert counter.count().flags["warning"] == 1
     assert looked == ["s3"]

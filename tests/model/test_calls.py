@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from wakelog.model.calls import ANSWERS, ASKS, SETTLES, Call, Calls, outcome_of
+from wakelog.model.calls import ANSWERS, BEGIN_KINDS, END_KINDS, Call, Calls, outcome_of
 from wakelog.model.machines import ACTION
 from wakelog.model.records import Header
 
@@ -36,9 +36,9 @@ BEFORE: dict[str, tuple[Told, ...]] = {
 
 
 def test_the_sets_of_kinds_come_from_the_machine() -> None:
-    assert {"action.requested", "action.recorded"} == ASKS
-    assert set(ACTION) - SETTLES == {"action.requested", "action.approved", "action.started", "action.uncertain"}
-    assert {"action.denied", "action.abandoned"} == SETTLES - ANSWERS
+    assert {"action.requested", "action.recorded"} == BEGIN_KINDS
+    assert set(ACTION) - END_KINDS == {"action.requested", "action.approved", "action.started", "action.uncertain"}
+    assert {"action.denied", "action.abandoned"} == END_KINDS - ANSWERS
 
 
 def test_a_request_says_what_is_called() -> None:
@@ -62,7 +62,7 @@ def test_every_kind_leads_where_the_machine_says(kind: str) -> None:
             "a"
         ]
         assert call.status == status
-        assert bool(call.settled) == (kind in SETTLES)
+        assert bool(call.settled) == (kind in END_KINDS)
         assert call.seqs == list(range(1, len(BEFORE[origin]) + 2))
 
 

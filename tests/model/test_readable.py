@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from wakelog.model.readable import arguments_text, is_request, laid_out
+from wakelog.model.readable import arguments_text, format_value, is_request
 
 CALL = {"type": "tool_use", "id": "1", "name": "get_weather", "input": {"city": "Bern"}}
 
@@ -16,7 +16,11 @@ def test_an_answer_is_its_words_then_its_calls_then_its_thoughts() -> None:
         "role": "assistant",
         "content": [thought, {"type": "text", "text": "Let me look."}, CALL],
     }
-    assert laid_out(answer).split("\n") == ["Let me look.", '→ get_weather {"city":"Bern"}', "(thinking) It is Bern."]
+    assert format_value(answer).split("\n") == [
+        "Let me look.",
+        '→ get_weather {"city":"Bern"}',
+        "(thinking) It is Bern.",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +81,7 @@ def test_an_answer_is_its_words_then_its_calls_then_its_thoughts() -> None:
 )
 def test_a_request_of_any_provider_reads_as_messages(request_: dict[str, Any]) -> None:
     assert is_request(request_)
-    assert laid_out(request_).split("\n") == [
+    assert format_value(request_).split("\n") == [
         "model gpt-4.1, temperature 0",
         "tools: get_weather",
         "system: Be brief.",
@@ -97,10 +101,10 @@ def test_an_edit_is_told_by_what_goes_and_comes() -> None:
 
 
 def test_texts_keep_their_lines_and_short_values_stay_on_one() -> None:
-    assert laid_out({"path": "a.py", "content": "one\ntwo"}) == "path: a.py\ncontent:\none\ntwo"
-    assert laid_out({"command": "make test"}) == '{"command":"make test"}'
-    assert laid_out("as it is") == "as it is"
-    assert laid_out({"$erased": 7}) == "(erased, e7)"
+    assert format_value({"path": "a.py", "content": "one\ntwo"}) == "path: a.py\ncontent:\none\ntwo"
+    assert format_value({"command": "make test"}) == '{"command":"make test"}'
+    assert format_value("as it is") == "as it is"
+    assert format_value({"$erased": 7}) == "(erased, e7)"
 
 
 @pytest.mark.parametrize("value", [{}, {"input": "text", "model": "m"}, {"messages": []}, {"messages": [1]}, [], None])

@@ -24,7 +24,7 @@ from wakelog.monitors.budgets import (
     check_budget,
     limits_of,
     plain,
-    reached,
+    reached_limits,
     set_limits,
     show,
     uses,
@@ -79,7 +79,7 @@ def test_what_is_left_is_never_negative_and_a_limit_of_nothing_is_reached() -> N
     ]
     over = LimitUse("usd", 30, 20)
     assert (over.left, over.percent, over.is_reached) == (0, 150, True)
-    assert reached({"limits": {"tokens": 0}, "spent": {}})
+    assert reached_limits({"limits": {"tokens": 0}, "spent": {}})
 
 
 # Before each call

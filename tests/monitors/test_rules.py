@@ -11,7 +11,7 @@ from wakelog.errors import InvalidInputError
 from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.monitors.monitor import Monitor, built_in
-from wakelog.monitors.rules import RuleFinding, fresh, load_rules
+from wakelog.monitors.rules import RuleFinding, load_rules, new_rule
 from wakelog.monitors.session_view import SessionView
 
 
@@ -40,7 +40,7 @@ def test_functions_classes_and_objects_are_rules() -> None:
     play.add(ev.FileChanged(path="b.py"))
     assert play.flags(no_secrets_file, Greedy) == ["secrets-file", "greedy"]
     assert play.flags(Greedy(), no_secrets_file) == ["secrets-file", "greedy"]
-    assert fresh(no_secrets_file).name == "no-secrets-file"
+    assert new_rule(no_secrets_file).name == "no-secrets-file"
 
 
 def test_a_rule_that_is_given_twice_has_two_memories() -> None:

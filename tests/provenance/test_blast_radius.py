@@ -6,7 +6,7 @@ from tests.provenance.story import WEB, Story
 from wakelog import InvalidInputError, NotFoundError
 from wakelog.log.removal import prune
 from wakelog.model import events as ev
-from wakelog.provenance.blast_radius import Blast, blast, raised_by, targets_of
+from wakelog.provenance.blast_radius import Blast, blast, newly_trusted, targets_of
 
 
 def _names(kept: tuple[object, ...]) -> set[tuple[str, str]]:
@@ -135,4 +135,4 @@ def test_what_an_endorsement_would_raise_is_told_before_it_is_made() -> None:
     fact = s.fact("f", derived_from=((page, page),), **WEB)
     other = s.call("fetch", output="evil", source="web:evil", trust="untrusted")
     s.fact("both", derived_from=((page, page), (other, other)), **WEB)
-    assert raised_by(s.log, (page,)) == (page, fact)
+    assert newly_trusted(s.log, (page,)) == (page, fact)

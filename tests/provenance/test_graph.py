@@ -144,7 +144,7 @@ def test_with_wide_windows_earlier_turns_in_view_count_too() -> None:
     user = s.turn("go")
     asked = s.ask("m-1", None, "model")
     assert set(s.graph.sources(asked)) == {user}
-    assert set(s.graph.widened().sources(asked)) == {early, user}
+    assert set(s.graph.widen().sources(asked)) == {early, user}
 
 
 def test_an_attempt_has_only_its_own_window() -> None:

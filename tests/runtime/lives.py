@@ -136,7 +136,7 @@ def seem_dead(session: Session[Any]) -> None:
     turn = session._runtime.turn
     assert turn is not None
     assert turn.hold is not None
-    turn.hold.let_go()
+    turn.hold.release()
 
 
 @contextlib.contextmanager

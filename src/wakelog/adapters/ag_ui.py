@@ -30,7 +30,7 @@ from wakelog.importers.steps import TranscriptHead
 from wakelog.importers.writer.imported_records import rests_of
 from wakelog.importers.writer.session_writer import SessionWriter
 from wakelog.log.reader import Entry
-from wakelog.model.calls import ASKS
+from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.ids import Seq
 from wakelog.model.parts import Text, Thinking, is_answer, parts_of, text_of
 from wakelog.model.values import Value
@@ -186,7 +186,7 @@ class _SessionStream:
         """True if a call that was requested before this stream started is a model call."""
         cause = entry.header.cause
         request = self._log.entry(cause) if cause else None
-        return request is not None and request.kind in ASKS and request.body.get("effect") == "model"
+        return request is not None and request.kind in BEGIN_KINDS and request.body.get("effect") == "model"
 
     def _result(self, entry: Entry) -> Any:
         output, error = content_of(self._log, entry, "output"), entry.body.get("error")

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from wakelog.importers.steps import CallStep
-from wakelog.importers.writer.kept_items import filled, hollow
+from wakelog.importers.writer.kept_items import fill_item, hollow_out
 from wakelog.log.reader import Entry
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model.events import ItemsKept
@@ -162,11 +162,11 @@ class ItemLog:
                 return self._field(events[start + number], name)
 
             try:
-                value = filled(line, field)
+                value = fill_item(line, field)
             except IndexError:
                 return
             own = events[start:place] or [events[start - 1] if start else mark]
-            out.append(KeptItem(encoded(value), own[0].seq, own[-1].seq, ids[number] if ids else ""))
+            out.append(KeptItem(encode_json(value), own[0].seq, own[-1].seq, ids[number] if ids else ""))
 
     def _field(self, entry: Entry, name: str) -> Value:
         value = content_of(self.session.log, entry, name)
@@ -234,7 +234,7 @@ class ItemLog:
             return
         first, new = start + 2, []
         for item in items:
-            new.append(KeptItem(encoded(item.value), first, first + len(item.drafts) - 1, item.id))
+            new.append(KeptItem(encode_json(item.value), first, first + len(item.drafts) - 1, item.id))
             first += len(item.drafts)
         self.items.extend(new)
         self.all_items.extend(new)
@@ -243,7 +243,7 @@ class ItemLog:
     def _mark(self, planned: Sequence[PlannedItem]) -> EventDraft:
         lines: list[bytes] = []
         for item in planned:
-            lines.append(hollow(item.value, enumerate(draft.event for draft in item.drafts)))
+            lines.append(hollow_out(item.value, enumerate(draft.event for draft in item.drafts)))
         ids = tuple(item.id for item in planned)
         event = ItemsKept(
             format=self._format,
@@ -254,7 +254,7 @@ class ItemLog:
         return EventDraft(event, actor="runtime")
 
 
-def encoded(value: Value) -> bytes:
+def encode_json(value: Value) -> bytes:
     """A value as JSON, also with numbers and texts that the fast encoder refuses."""
     try:
         return _encode(value)
@@ -262,6 +262,6 @@ def encoded(value: Value) -> bytes:
         return json.dumps(value).encode()
 
 
-def checked(items: Sequence[Any], what: str = "items") -> list[Any]:
+def check_items(items: Sequence[Any], what: str = "items") -> list[Any]:
     """Items that the log can store. InvalidInputError names the path of a value that it cannot."""
     return [check_value(item, f"{what}[{place}]", reserved=False) for place, item in enumerate(items)]

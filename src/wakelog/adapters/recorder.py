@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from wakelog.adapters.item_log import ItemLog, KeptItem, PlannedItem, checked
+from wakelog.adapters.item_log import ItemLog, KeptItem, PlannedItem, check_items
 from wakelog.adapters.message_events import CallFacts, MessagePlan, ReadMessage, ReplyFacts, read_message
 from wakelog.errors import ConflictError, InvalidInputError
 from wakelog.importers.writer.reply_costs import ReplyCosts
@@ -107,7 +107,7 @@ class Recorder:
         plain, answer_facts = self._unpack(messages, model, usage)
         if not plain:
             return 0
-        read = [read_message(message, self._effects) for message in checked(plain, "messages")]
+        read = [read_message(message, self._effects) for message in check_items(plain, "messages")]
         self.log.write(lambda parts: self._plan(parts, read, reply or answer_facts, calls, turn_id, stays_open))
         return len(read)
 
@@ -123,7 +123,7 @@ class Recorder:
         from it, it was edited: see `on_edit`. Messages are compared by role and content, not by cache marks or by the
         order of their fields."""
         plain, answer_facts = self._unpack(messages)
-        given = [read_message(message, self._effects) for message in checked(plain, "messages")]
+        given = [read_message(message, self._effects) for message in check_items(plain, "messages")]
         kept = self.log.refresh()
         same = _common_length(given, [self._digest(item) for item in kept])
         new, removed = given[same:], len(kept) - same

@@ -51,9 +51,9 @@ def quick_answer(environ: Mapping[str, str]) -> str | None:
 
 def describe_session(status: str, turns: int, at_us: int) -> str:
     """The help text beside a session name."""
-    from wakelog.cli.text import age, counted
+    from wakelog.cli.text import age, pluralize
 
-    return f"{status}, {counted(turns, 'turn')}, {age(at_us, time.time_ns() // 1000)}"
+    return f"{status}, {pluralize(turns, 'turn')}, {age(at_us, time.time_ns() // 1000)}"
 
 
 def _words(shell: str, environ: Mapping[str, str]) -> list[str] | None:

@@ -172,7 +172,7 @@ def money(usd_micros: int) -> str:
     return f"${usd_micros / 1e6:.2f}"
 
 
-def counted(number: int, noun: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     """A number of things: 1 turn, 2 turns."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 

@@ -17,8 +17,8 @@ from typing import Literal
 import msgspec
 
 from wakelog.compare.lcs import common
-from wakelog.compare.normal_form import digest, exact, steady
-from wakelog.compare.steps import Step, is_whole, whole
+from wakelog.compare.normal_form import digest, normalize_payloads, normalize_volatile
+from wakelog.compare.steps import Step, fetch_payloads, is_whole
 from wakelog.log import Log
 from wakelog.model.parts import Asked, Text, parts_of
 from wakelog.model.values import Value
@@ -107,12 +107,14 @@ def _compare_requests(log_a: Log, a: Step, log_b: Log, b: Step) -> list[str]:
     what = []
     if model_of(a) != model_of(b) and UNNAMED not in (model_of(a), model_of(b)):
         what.append("model")
-    if exact(parameters_of(a)) != exact(parameters_of(b)):
+    if normalize_payloads(parameters_of(a)) != normalize_payloads(parameters_of(b)):
         what.append("parameters")
     if a.context_hash and b.context_hash and a.context_hash != b.context_hash:
         what.append("context")
     input_a, input_b = own_input(a), own_input(b)
-    if digest(steady(input_a)) != digest(steady(input_b)) and not _same_inside(log_a, input_a, log_b, input_b):
+    if digest(normalize_volatile(input_a)) != digest(normalize_volatile(input_b)) and not _same_inside(
+        log_a, input_a, log_b, input_b
+    ):
         what.append("input")
     return what
 
@@ -143,7 +145,7 @@ def _compare_results(a: Step, b: Step) -> list[str]:
         return ["reason"]
     if a.outcome != b.outcome:
         return ["outcome", "error"] if a.error is not None and b.error is not None else ["outcome"]
-    if digest(steady(a.error)) != digest(steady(b.error)):
+    if digest(normalize_volatile(a.error)) != digest(normalize_volatile(b.error)):
         return ["error"]
     return ["output"]
 
@@ -153,7 +155,7 @@ def _is_same_answer(log_a: Log, a: Step, log_b: Log, b: Step) -> bool:
     requested calls; those are separate steps anyway."""
     if (a.outcome, a.error) != (b.outcome, b.error) or a.output is None or b.output is None:
         return False
-    parts_a, parts_b = (parts_of(whole(log, step.output)) for log, step in ((log_a, a), (log_b, b)))
+    parts_a, parts_b = (parts_of(fetch_payloads(log, step.output)) for log, step in ((log_a, a), (log_b, b)))
     asked_a, asked_b = ([part.name for part in parts if isinstance(part, Asked)] for parts in (parts_a, parts_b))
     said_a, said_b = ([part for part in parts if not isinstance(part, Asked)] for parts in (parts_a, parts_b))
     return said_a == said_b and (asked_a == asked_b or not asked_a or not asked_b)
@@ -187,4 +189,4 @@ def _same_inside(log_a: Log, a: object, log_b: Log, b: object) -> bool:
     """Whether two values are the same once their payloads are fetched, apart from ids and times."""
     if is_whole(a) or is_whole(b):
         return False
-    return digest(steady(whole(log_a, a))) == digest(steady(whole(log_b, b)))
+    return digest(normalize_volatile(fetch_payloads(log_a, a))) == digest(normalize_volatile(fetch_payloads(log_b, b)))

@@ -28,8 +28,8 @@ from wakelog.compare.alignment import (
     said_by_number,
 )
 from wakelog.compare.model_windows import WindowItem, Windows
-from wakelog.compare.normal_form import digest, steady
-from wakelog.compare.steps import Step, is_whole, whole
+from wakelog.compare.normal_form import digest, normalize_volatile
+from wakelog.compare.steps import Step, fetch_payloads, is_whole
 from wakelog.compare.trajectory import Course
 from wakelog.diff.turn_diff import Change, TurnDiff, turn_diff, value_at
 from wakelog.errors import NotFoundError
@@ -124,7 +124,9 @@ class Pairing:
         out: list[Difference] = []
         for word in what:
             if word in ("prompt", "input", "content", "choice", "value"):
-                out += differences(word, whole(self.log_a, own_input(a)), whole(self.log_b, own_input(b)))
+                out += differences(
+                    word, fetch_payloads(self.log_a, own_input(a)), fetch_payloads(self.log_b, own_input(b))
+                )
             elif word == "outcome":
                 out.append(Difference(word, "", a.outcome, b.outcome))
                 if a.error != b.error:
@@ -132,8 +134,13 @@ class Pairing:
             elif word == "error" and "outcome" not in what:
                 out += differences(word, a.error, b.error)
             elif word in ("output", "reason"):
-                out += differences(word, *in_one_shape(a, whole(self.log_a, a.output), whole(self.log_b, b.output)))
-                said_a, said_b = whole(self.log_a, said_by_number(a)), whole(self.log_b, said_by_number(b))
+                out += differences(
+                    word, *in_one_shape(a, fetch_payloads(self.log_a, a.output), fetch_payloads(self.log_b, b.output))
+                )
+                said_a, said_b = (
+                    fetch_payloads(self.log_a, said_by_number(a)),
+                    fetch_payloads(self.log_b, said_by_number(b)),
+                )
                 out += differences("said", said_a, said_b)
             elif word == "trust":
                 out.append(Difference(word, "", _trust(a), _trust(b)))
@@ -159,7 +166,7 @@ class Pairing:
             return DivergenceFactor("prompt", "unknown", f"it was {a.gone or b.gone}")
         if a.exact_key == b.exact_key or a.key == b.key:
             return DivergenceFactor("prompt", "same", "" if a.exact_key == b.exact_key else "but for ids or times")
-        found = differences("prompt", whole(self.log_a, a.input), whole(self.log_b, b.input))
+        found = differences("prompt", fetch_payloads(self.log_a, a.input), fetch_payloads(self.log_b, b.input))
         return DivergenceFactor("prompt", "differs", differences=tuple(found))
 
     def _model(self, a: Step, b: Step) -> DivergenceFactor:
@@ -223,7 +230,7 @@ def deciding_call(course: Course, at: int | None) -> Step | None:
 
 def differences(what: str, a: Value, b: Value) -> list[Difference]:
     """Where two values differ, by pointer, apart from ids and times."""
-    if digest(steady(a)) == digest(steady(b)):
+    if digest(normalize_volatile(a)) == digest(normalize_volatile(b)):
         return []
     by_hash = not is_whole(a) or not is_whole(b)
     if type(a) is not type(b) or not isinstance(a, dict | list) or by_hash:
@@ -232,7 +239,7 @@ def differences(what: str, a: Value, b: Value) -> list[Difference]:
     for op in diff(a, b):
         pointer = op["path"]
         before = None if op["op"] == "add" else value_at(a, pointer)
-        if digest(steady(before)) != digest(steady(op.get("value"))):
+        if digest(normalize_volatile(before)) != digest(normalize_volatile(op.get("value"))):
             out.append(Difference(what, pointer, before, op.get("value")))
     return out
 

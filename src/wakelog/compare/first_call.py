@@ -15,7 +15,7 @@ import msgspec
 
 from wakelog.compare.alignment import AlignedStep
 from wakelog.compare.divergence import deciding_call
-from wakelog.compare.steps import whole
+from wakelog.compare.steps import fetch_payloads
 from wakelog.compare.trajectory import Course
 from wakelog.log import Log
 from wakelog.model.parts import Text, parts_of
@@ -66,12 +66,12 @@ def _describe_side(log: Log, course: Course, at: int | None, row: AlignedStep | 
     is_call = at is not None and course.steps[at].kind == "tool" and row is not None and row.verdict != "same"
     place = at if is_call else None
     call = deciding_call(course, at)
-    said = _words(whole(log, call.output)) if call is not None and not call.gone else ""
+    said = _words(fetch_payloads(log, call.output)) if call is not None and not call.gone else ""
     if said:
         return CallSide(place, said, "model")
     steps = course.steps if at is None else course.steps[: at + 1]
     asked = next((s for s in reversed(steps) if s.kind == "input" and not s.gone), None)
-    said = _words(whole(log, asked.input)) if asked is not None else ""
+    said = _words(fetch_payloads(log, asked.input)) if asked is not None else ""
     return CallSide(place, said, "user" if said else "")
 
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from wakelog.compare.normal_form import digest, placed, steady
-from wakelog.compare.steps import Ranges, whole
+from wakelog.compare.normal_form import digest, locate_payloads, normalize_volatile
+from wakelog.compare.steps import Ranges, fetch_payloads
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.model.document import told_ops
+from wakelog.model.document import agent_ops
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 
@@ -73,7 +73,7 @@ class Windows:
         if not shown:
             return b""
         named = [entry.body.get(name) for name in _NAMED]
-        return digest(entry.kind, named, steady(whole(self._logs[side], shown)))
+        return digest(entry.kind, named, normalize_volatile(fetch_payloads(self._logs[side], shown)))
 
     def _items(self, side: int, digests: dict[Seq, bytes], wanted: Counter[bytes]) -> list[WindowItem]:
         items = []
@@ -97,8 +97,8 @@ def _shown(entry: Entry) -> dict[str, Value]:
     if entry.kind == "turn.started" or not body:
         return {}  # the message that follows says it to the model
     if entry.kind == "state.patched":
-        return {"delta": told} if (told := told_ops(body.get("delta"))) else {}
-    return {name: placed(body[name], entry.seq) for name in _SHOWN if body.get(name) is not None}
+        return {"delta": told} if (told := agent_ops(body.get("delta"))) else {}
+    return {name: locate_payloads(body[name], entry.seq) for name in _SHOWN if body.get(name) is not None}
 
 
 def _seqs(ranges: Ranges) -> Iterator[Seq]:

@@ -33,7 +33,7 @@ _HINT = re.compile(r"\d\d:\d\d|-[0-9a-fA-F]{4}-|s_[0-9A-Z]{26}|[_-][A-Za-z0-9]{1
 """Every volatile part matches this, so one search rules out most texts."""
 
 
-def steady(value: Value) -> Value:
+def normalize_volatile(value: Value) -> Value:
     """The value with its volatile parts (ids, times) replaced by a word for their kind."""
     return _map_text(value, _steady_text)
 
@@ -46,7 +46,7 @@ def _steady_text(text: str) -> str:
     return text
 
 
-def exact(value: Value) -> Value:
+def normalize_payloads(value: Value) -> Value:
     """The value with payloads identified by content hash alone, not by where they are stored."""
     return _map_text(value, str)
 
@@ -69,11 +69,11 @@ def digest(*parts: Value) -> bytes:
     return hashlib.sha256(_encode(parts)).digest()
 
 
-def placed(value: Value, seq: Seq) -> Value:
+def locate_payloads(value: Value, seq: Seq) -> Value:
     """The value with the event's seq added to its payload references, so that they can be fetched without the event. A
     reference is the value itself, or a member of an object that was made of several fields."""
     if type(value) is not dict:
         return value
     if "$payload" in value:
         return value if value.get("at") else {**value, "at": seq}
-    return {k: placed(v, seq) if type(v) is dict and "$payload" in v else v for k, v in value.items()}
+    return {k: locate_payloads(v, seq) if type(v) is dict and "$payload" in v else v for k, v in value.items()}

@@ -17,11 +17,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from wakelog.compare.normal_form import digest, exact, placed, steady
+from wakelog.compare.normal_form import digest, locate_payloads, normalize_payloads, normalize_volatile
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.model.calls import ASKS, SETTLES, Call, Calls, outcome_of
-from wakelog.model.document import told_ops
+from wakelog.model.calls import BEGIN_KINDS, END_KINDS, Call, Calls, outcome_of
+from wakelog.model.document import agent_ops
 from wakelog.model.events import KINDS, Cost
 from wakelog.model.ids import Seq
 from wakelog.model.json_fields import text_in
@@ -202,8 +202,10 @@ class _StepBuilder:
 
     def _begin(self, entry: Entry, kind: str, name: str, input: Value, result: Value) -> _OpenStep:
         body = entry.body
-        step = _OpenStep(kind, name, entry, [], "trusted", "", placed(input, entry.seq), why=text_in(body, "why"))
-        step.output = placed(result, entry.seq)
+        step = _OpenStep(
+            kind, name, entry, [], "trusted", "", locate_payloads(input, entry.seq), why=text_in(body, "why")
+        )
+        step.output = locate_payloads(result, entry.seq)
         if kind == "end" and type(result) is dict:
             step.outcome, step.error, step.output = text_in(result, "outcome"), result.get("error"), None
         self.steps.append(step)
@@ -225,10 +227,10 @@ class _StepBuilder:
         call = self._calls.take(entry.seq, entry.kind, entry.header, entry.body)
         if call is None:
             # The request is before these events. A call that a fork inherited and abandoned is not a step.
-            if entry.kind not in SETTLES or entry.body.get("inherited"):
+            if entry.kind not in END_KINDS or entry.body.get("inherited"):
                 return
             step = self._begin_from_outcome(entry)
-        elif entry.kind in ASKS:
+        elif entry.kind in BEGIN_KINDS:
             step = self._begin_call(entry, call)
         else:
             step = self._by_request[call.request]
@@ -236,7 +238,7 @@ class _StepBuilder:
         if entry.kind == "action.started":
             at = entry.header.at
             step.tries = [*step.tries, Try(entry.body.get("attempt", 1), "", None, at, at)]
-        elif entry.kind in SETTLES or entry.kind == "action.uncertain":
+        elif entry.kind in END_KINDS or entry.kind == "action.uncertain":
             self._end(step, entry, outcome_of(entry.kind, entry.body))
 
     def _begin_call(self, entry: Entry, call: Call) -> _OpenStep:
@@ -255,8 +257,8 @@ class _StepBuilder:
         if entry.header.cause:
             request = self.log.entry(entry.header.cause)
             step.kind = "model" if request.body.get("effect") == "model" else "tool"
-            step.input = placed(request.body.get("input"), request.seq)
-            if request.kind in ASKS:
+            step.input = locate_payloads(request.body.get("input"), request.seq)
+            if request.kind in BEGIN_KINDS:
                 self._calls.take(request.seq, request.kind, request.header, request.body)
                 self._by_request[request.seq] = step
         return step
@@ -264,7 +266,7 @@ class _StepBuilder:
     def _end(self, step: _OpenStep, entry: Entry, outcome: str) -> None:
         body = entry.body
         step.outcome, step.error = outcome, body.get("error")
-        step.output = placed(body.get("output", body.get("output_summary") or None), entry.seq)
+        step.output = locate_payloads(body.get("output", body.get("output_summary") or None), entry.seq)
         if not step.tries or step.tries[-1].outcome:
             number = step.tries[-1].number if step.tries else 0
             step.tries = [*step.tries, Try(number + 1, "", None, step.first.header.at, 0)]
@@ -282,7 +284,7 @@ class _StepBuilder:
             self._join(step, entry)
         if type(result) is dict and "outcome" in result:
             step.outcome, result = text_in(result, "outcome"), result.get("output")
-        step.output = placed(result, entry.seq)
+        step.output = locate_payloads(result, entry.seq)
 
     def _join_message(self, entry: Entry) -> bool:
         """Adds a message to the step it belongs to: the call that produced it, or the turn's input that it repeats.
@@ -292,13 +294,13 @@ class _StepBuilder:
         before = self.steps[-1] if self.steps else None
         if call is not None:
             step = self._by_request[call.request]
-            step.said = [*step.said, placed(body.get("content"), entry.seq)]
+            step.said = [*step.said, locate_payloads(body.get("content"), entry.seq)]
         elif (
             before is not None
             and before.kind == "input"
             and len(before.seqs) == 1
             and body.get("role") == "user"
-            and exact(body.get("content")) == exact(before.input)
+            and normalize_payloads(body.get("content")) == normalize_payloads(before.input)
         ):
             step = before
         else:
@@ -315,7 +317,7 @@ def _question_key(entry: Entry) -> tuple[str, str]:
 
 def _is_bookkeeping(entry: Entry) -> bool:
     """Whether a patch only has an adapter's private data and perhaps messages, which have their own events."""
-    ops = told_ops(entry.delta)
+    ops = agent_ops(entry.delta)
     return len(ops) < len(entry.delta) and all(op["op"] != "remove" and _is_message(op.get("value")) for op in ops)
 
 
@@ -332,7 +334,7 @@ def _shape(entry: Entry) -> tuple[str, str, Value, Value]:
     if entry.kind not in _SHAPES:
         return entry.kind, "", {k: v for k, v in body.items() if k not in ("why", "occurred_at")}, None
     if entry.kind == "state.patched" and "delta" in body:
-        body["delta"] = told_ops(body["delta"])
+        body["delta"] = agent_ops(body["delta"])
     word, name, inputs, results = _SHAPES[entry.kind]
     return word, text_in(body, name) if name else "", _fields(body, inputs), _fields(body, results)
 
@@ -345,12 +347,12 @@ def _fields(body: dict[str, Value], names: tuple[str, ...]) -> Value:
 
 def _finish_step(step: _OpenStep) -> Step:
     header = step.first.header
-    output = exact(step.output)
-    said = [message for message in map(exact, step.said) if message != output]
+    output = normalize_payloads(step.output)
+    said = [message for message in map(normalize_payloads, step.said) if message != output]
     result = (step.outcome, step.error, step.output, *said)
     what = ("model",) if step.kind == "model" else (step.kind, step.name, step.input)
-    key = digest(*map(steady, what)), digest(*map(exact, what))
-    result_key = digest(steady(result)), digest(exact(result))
+    key = digest(*map(normalize_volatile, what)), digest(*map(normalize_payloads, what))
+    result_key = digest(normalize_volatile(result)), digest(normalize_payloads(result))
     if step.gone:
         mark = digest("gone", step.first.session, step.seqs)  # equal only to itself
         result_key = mark, mark
@@ -399,7 +401,7 @@ def add_cost(a: Cost, b: Cost) -> Cost:
     return msgspec.convert({name: getattr(a, name) + getattr(b, name) for name in _AMOUNTS}, Cost)
 
 
-def whole(log: Log, value: Value) -> Value:
+def fetch_payloads(log: Log, value: Value) -> Value:
     """The value with its payloads fetched, up to the size limit."""
     return log.whole(value, WHOLE_BYTES)
 

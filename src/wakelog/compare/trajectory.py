@@ -17,7 +17,7 @@ from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.events import Cost
 from wakelog.model.ids import Seq, SessionId
-from wakelog.timeline.points import Span, accepted, attempts_of, read_view, walk_back
+from wakelog.timeline.points import Span, accepted_attempt, attempts_of, read_view, walk_back
 from wakelog.timeline.selectors import parse_selector, resolve_range
 
 
@@ -125,7 +125,7 @@ def select_extent(log: Log, text: str = "", name: str = "") -> Extent:
     if selector is not None and not selector.last and place.startswith(("@", "turn:")):
         spans = attempts_of(log, log.entry(found.last).header.turn)
         inside = [span for span in spans if found.first <= span.first and span.last <= found.last]
-        return _attempt_extent(log, accepted(log, inside), name, len(spans) > 1)
+        return _attempt_extent(log, accepted_attempt(log, inside), name, len(spans) > 1)
     joint = "" if place.startswith("@") else "@"
     return Extent(log, max(found.first, 1), found.last, f"{name}{joint}{place}")
 

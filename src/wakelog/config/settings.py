@@ -206,7 +206,7 @@ def redacts() -> bool:
     return bool(_personal("redact.enabled"))
 
 
-def personal(key: str) -> str:
+def user_setting(key: str) -> str:
     """Returns a text setting that only the user can set."""
     return str(_personal(key))
 

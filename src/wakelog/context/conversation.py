@@ -20,7 +20,7 @@ import msgspec
 
 from wakelog.context.call_answers import error
 from wakelog.context.items import Item
-from wakelog.context.quotes import fenced
+from wakelog.context.quotes import fence
 from wakelog.model.ids import Seq
 from wakelog.model.parts import Answered, Asked, Image, Part, Text, Thinking, text_of
 from wakelog.model.values import Value
@@ -100,7 +100,7 @@ class _Linker:
             self._ask(call, item.group or item.seq, item.seq, item.seq)
         for part in item.parts:
             if isinstance(part, Answered) and id(part) not in self._used and part.id not in self._actions:
-                text = fenced(part.text, trust=item.trust, source=item.source or "a tool")
+                text = fence(part.text, trust=item.trust, source=item.source or "a tool")
                 self._out.append(Said("user", (Text(text),)))
 
     def _unmatched(self, item: Item) -> list[Asked]:

@@ -36,7 +36,7 @@ class _Extent(msgspec.Struct):
         return self.one or evicted_as(range_key(self.first, self.last), self.first, self.tokens)
 
 
-def merged(window: Window, leaving: Mapping[str, int]) -> tuple[Evicted, ...]:
+def merge_evictions(window: Window, leaving: Mapping[str, int]) -> tuple[Evicted, ...]:
     """The list of evictions after some more keys were evicted, with neighbours joined. `leaving` has the tokens of
     items and answers by key."""
     answers = {output_key(i.seq): i for i in window.items if i.kind == "call"}

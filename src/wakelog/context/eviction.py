@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from wakelog.context.compaction import expand
-from wakelog.context.evicted_ranges import changes, merged
+from wakelog.context.evicted_ranges import changes, merge_evictions
 from wakelog.context.handles import Evicted, by_place, evicted_as, item_key, output_key, parse_item, range_key
 from wakelog.context.items import Item
 from wakelog.context.ledger import is_pinned
@@ -52,7 +52,7 @@ def evict(log: Log, key: str | Seq, *, count: Count = estimate) -> Evicted:
         if item is not None and (item.role == "system" or item.is_pending):
             what = "the system's words stay" if item.role == "system" else f"the call is {item.status}"
             raise NotAllowedError(f"{item.key} cannot leave the window: {what}", kind="not-evictable")
-    after = merged(window, leaving)
+    after = merge_evictions(window, leaving)
     log.append(*changes(window.evicted, after))
     found = _covering(window, after, next(iter(leaving)))
     assert found is not None

@@ -14,10 +14,10 @@ import msgspec
 
 from wakelog.context.call_answers import CallAnswer, answer_of
 from wakelog.context.handles import Coverage, item_key
-from wakelog.context.quotes import fenced, unfenced
+from wakelog.context.quotes import fence, unfence
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.model.calls import ASKS, Call, Calls
+from wakelog.model.calls import BEGIN_KINDS, Call, Calls
 from wakelog.model.ids import Seq
 from wakelog.model.json_fields import text_in
 from wakelog.model.machines import ACTION
@@ -92,7 +92,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     def asked_and_said(self) -> tuple[str, str]:
         """The input and the answer of a call without fences, for readers who mark untrusted text in another way."""
         asked, _, said = self.text.partition("\n")
-        return asked.removeprefix(self.name).strip(), unfenced(said)
+        return asked.removeprefix(self.name).strip(), unfence(said)
 
 
 class _Slot:
@@ -149,14 +149,14 @@ class Builder:
         kind = entry.kind
         if not entry.record.body:
             return  # pruned: the whole range becomes one item (pruned_item)
-        if kind not in ASKS:
+        if kind not in BEGIN_KINDS:
             self._other_events.add(entry.seq)
         if kind == "turn.started":
             self._flush_input()
             self._input = entry if entry.body.get("input") is not None else None
         elif kind == "message.added":
             self._message(entry)
-        elif kind in ASKS:
+        elif kind in BEGIN_KINDS:
             self._flush_input()
             self._call(entry)
         elif kind.startswith("action."):
@@ -281,7 +281,7 @@ class Builder:
         name = str(body.get("tool", ""))
         answered, origin = least_trusted(self._mark(e) for e in shown if e is not request or e is slot.outcome)
         if answered != "trusted":
-            answer = msgspec.structs.replace(answer, text=fenced(answer.text, trust=answered, source=origin or name))
+            answer = msgspec.structs.replace(answer, text=fence(answer.text, trust=answered, source=origin or name))
         return Item(
             key=item_key(seq),
             seq=seq,
@@ -371,7 +371,7 @@ def _role(body: Mapping[str, Value]) -> Role | Literal["tool"]:
 
 
 def _fence(parts: Iterable[Part], trust: Trust, source: str) -> tuple[Part, ...]:
-    return tuple(Text(fenced(p.text, trust=trust, source=source)) if isinstance(p, Text) else p for p in parts)
+    return tuple(Text(fence(p.text, trust=trust, source=source)) if isinstance(p, Text) else p for p in parts)
 
 
 def pruned_item(first: Seq, last: Seq) -> Item:

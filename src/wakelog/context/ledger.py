@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from wakelog.codec.canonical import hash_value
-from wakelog.context.evicted_ranges import changes, merged
+from wakelog.context.evicted_ranges import changes, merge_evictions
 from wakelog.context.handles import Evicted, output_key, read_evicted
 from wakelog.context.items import Item
 from wakelog.context.older_part import older_part
@@ -221,7 +221,7 @@ def _evict_to_fit(
             if total + known.tokens + SPARE + headroom <= budget:
                 is_over = False
                 break
-        evicted = merged(window, leaving)
+        evicted = merge_evictions(window, leaving)
         known = durable_part(log, window.state, evicted, budget, count, since=window.resumed)
         if total + known.tokens + SPARE <= budget:
             return evicted

@@ -18,7 +18,7 @@ from wakelog.context.token_count import BYTES
 from wakelog.context.window import ShownPart, Window, read_ranges, read_shown, read_window
 from wakelog.log import Log
 from wakelog.log.reader import Entry, read_commits
-from wakelog.model.calls import ASKS
+from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.ids import Seq
 from wakelog.model.records import Record
 from wakelog.model.values import Value
@@ -109,7 +109,7 @@ def _refers_to_unread(entries: Sequence[Entry]) -> bool:
     """Whether an event refers to a call, or to content, that is not among these events and not its cause."""
     asked: set[Value] = set()
     for entry in entries:
-        if entry.kind in ASKS:
+        if entry.kind in BEGIN_KINDS:
             asked.add(entry.body.get("action"))
         elif entry.kind.startswith("action."):
             if not entry.header.cause and entry.body.get("action") not in asked:

@@ -16,7 +16,7 @@ from wakelog.context.token_count import Count, estimate
 from wakelog.context.window import read_recorded, read_window
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.model.calls import ASKS
+from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.ids import Seq
 from wakelog.timeline.compactions import compactions_in
 
@@ -79,13 +79,13 @@ def model_call(log: Log, at: Seq, since: Seq = 1) -> Entry | None:
     while upto >= since:
         after = max(since - 1, upto - PAGE)
         for entry in reversed(list(log.entries(after=after, upto=upto))):
-            if entry.kind in ASKS and entry.body.get("effect") == "model":
+            if entry.kind in BEGIN_KINDS and entry.body.get("effect") == "model":
                 return entry
         upto = after
     return None
 
 
-def moved(log: Log, seen: RecordedWindow, *, count: Count = estimate) -> WindowChange:
+def window_change(log: Log, seen: RecordedWindow, *, count: Count = estimate) -> WindowChange:
     """What changed since the model call before."""
     call = model_call(log, (seen.call or seen.at + 1) - 1)
     before = seen_by(log, call, count=count).items if call is not None else ()

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from wakelog.context.handles import Evicted, read_evicted
-from wakelog.context.quotes import fenced, mark_of, one_line
+from wakelog.context.quotes import fence, mark_of, one_line
 from wakelog.context.token_budget import Part, SectionLine
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
@@ -65,7 +65,7 @@ class Teller:
         goal, mark = self.state["goal"], self.state.get("goal_from")
         if mark is None or isinstance(goal, dict):
             return SectionLine(f"- {one_line(goal, limit)}")
-        block = textwrap.indent(fenced(goal, trust=mark["trust"], source=mark["source"], limit=limit), "  ")
+        block = textwrap.indent(fence(goal, trust=mark["trust"], source=mark["source"], limit=limit), "  ")
         return SectionLine(f"- goal, {block.lstrip()}", mark["seq"], mark["trust"], mark["source"])
 
     def pending(self, *, weight: int = 3) -> Part:
@@ -178,7 +178,7 @@ class Teller:
         if trust == "unverified" and self._is_by_agent(seq):
             marked = f"{number} [{mark_of(trust, source)}]"
             return SectionLine(f"- {lead}{one_line(value, LINE)}{tail}{marked}", seq, trust, source)
-        block = textwrap.indent(fenced(value, trust=trust, source=source, limit=LINE), "  ")
+        block = textwrap.indent(fence(value, trust=trust, source=source, limit=LINE), "  ")
         return SectionLine(f"- {what or lead.rstrip(': ')}{tail}{number}, {block.lstrip()}", seq, trust, source)
 
     def mark(self, seq: Seq, trust: Trust | None = None) -> tuple[Trust, str]:

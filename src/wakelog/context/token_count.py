@@ -29,7 +29,7 @@ def estimate(text: str) -> int:
     return (len(text.encode(errors="replace")) + BYTES - 1) // BYTES
 
 
-def weighed(item: Item, count: Count, unread: tuple[int, int] = (0, 0)) -> Item:
+def count_item(item: Item, count: Count, unread: tuple[int, int] = (0, 0)) -> Item:
     """The item with its tokens. `unread` are the bytes that were not fetched, and how many of them are its answer."""
     output = count(item.answer) if item.kind == "call" else 0
     if item.kind == "call":

@@ -12,7 +12,7 @@ import msgspec
 
 from wakelog.context.handles import Coverage, Evicted, item_key, read_evicted
 from wakelog.context.items import Builder, Item, pruned_item
-from wakelog.context.token_count import Count, estimate, weighed
+from wakelog.context.token_count import Count, count_item, estimate
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
@@ -115,7 +115,7 @@ def read_window(
     items = builder.items()
     items += [pruned_item(*span) for span in scope.pruned if not scope.cover.hides(span[0], (span[0],), is_call=False)]
     items.sort(key=lambda i: i.seq)
-    items = [weighed(item, count, builder.unread.get(item.key, (0, 0))) for item in items]
+    items = [count_item(item, count, builder.unread.get(item.key, (0, 0))) for item in items]
     window = _completed(at, state, items, left, scope.compactions, entries)
     return msgspec.structs.replace(window, hidden=builder.hidden, is_peek=peek)
 
@@ -194,4 +194,4 @@ def read_recorded(log: Log, ranges: Ranges, *, count: Count = estimate) -> tuple
             builder.summary(entry, entry.body.get("first", entry.seq))
         else:
             builder.feed(entry)
-    return tuple(weighed(item, count) for item in builder.items())
+    return tuple(count_item(item, count) for item in builder.items())

@@ -8,7 +8,7 @@ import msgspec
 
 from wakelog.context.ledger import durable_part, exposure_of, make_context
 from wakelog.context.recorded_window import RecordedWindow, WindowChange, seen_at
-from wakelog.context.recorded_window import moved as moved_since
+from wakelog.context.recorded_window import window_change as moved_since
 from wakelog.context.shapes import Shape, shape_items
 from wakelog.log import Log
 from wakelog.model.ids import Seq

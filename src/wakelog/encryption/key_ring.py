@@ -36,7 +36,7 @@ from wakelog.atomic_file import atomic_file
 from wakelog.codec.envelope import key_id_of
 from wakelog.encryption.tree_key import KEY_SIZE, TreeKey, aead_classes, derive
 from wakelog.errors import CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError, WakelogError
-from wakelog.key_source import HINT, read_secret, shown
+from wakelog.key_source import HINT, describe_source, read_secret
 from wakelog.model.described import described
 from wakelog.model.ids import SessionId
 
@@ -67,7 +67,7 @@ class MasterKey:
         secret = _decode_key(read_secret(source).strip())
         if secret is None:
             raise InvalidInputError(
-                f"{shown(source)} does not give an encryption key: 32 random bytes, as base64 or hex",
+                f"{describe_source(source)} does not give an encryption key: 32 random bytes, as base64 or hex",
                 kind="bad-encryption-key",
                 hint="wakelog store keys new FILE makes one",
             )

@@ -107,7 +107,7 @@ class AnchorLog:
             if not new:
                 return None
             number = len(self.rounds) + 1
-            tree = self._tree.extended(map(hash_of, new))
+            tree = self._tree.with_leaves(map(hash_of, new))
             # The log's time never goes back, even if the clock does.
             note = sign_receipt(key, tree.size, tree.root, max(at, self.rounds[-1].at if self.rounds else 0))
             text = "\n".join(map(leaf_text, new)) + "\n\n" + note
@@ -168,7 +168,7 @@ class AnchorLog:
         leaves, _, note = text.partition("\n\n")
         heads = tuple(map(parse_leaf, leaves.split("\n")))
         receipt = open_receipt(note, self.keys)
-        tree = self._tree.extended(map(hash_of, heads))
+        tree = self._tree.with_leaves(map(hash_of, heads))
         if (receipt.size, receipt.root) != (tree.size, tree.root):
             raise CorruptLogError("its heads are not those that were signed", kind="bad-anchor-log")
         if self.rounds and receipt.at < self.rounds[-1].at:

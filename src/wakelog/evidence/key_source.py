@@ -8,7 +8,7 @@ from pathlib import Path
 from wakelog import key_source
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError
 from wakelog.evidence.signed_note import PRIVATE, PrivateKey, PublicKey
-from wakelog.key_source import HINT, SIZE_MAX, shown, write_secret
+from wakelog.key_source import HINT, SIZE_MAX, describe_source, write_secret
 
 
 def read_key(source: str) -> PrivateKey:
@@ -24,7 +24,9 @@ def read_key(source: str) -> PrivateKey:
     try:
         return PrivateKey.parse(text.strip())
     except InvalidInputError as exc:
-        raise InvalidInputError(f"{shown(source)} does not give a private key", kind=exc.kind, hint=exc.hint) from None
+        raise InvalidInputError(
+            f"{describe_source(source)} does not give a private key", kind=exc.kind, hint=exc.hint
+        ) from None
 
 
 def read_secret(source: str) -> str:

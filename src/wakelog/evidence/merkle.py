@@ -38,7 +38,7 @@ class GrowingTree:
         self._full.append(carried)
         self.size += 1
 
-    def extended(self, leaves: Iterable[bytes]) -> GrowingTree:
+    def with_leaves(self, leaves: Iterable[bytes]) -> GrowingTree:
         """A copy with more leaves."""
         tree = GrowingTree()
         tree.size, tree._full = self.size, self._full.copy()

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from wakelog.log.reader import Entry
-from wakelog.model.calls import ASKS
+from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.json_fields import as_dict, as_text
 from wakelog.model.parts import Asked, Image, Text, Thinking, is_answer, parts_of, text_of
 from wakelog.session import Session
@@ -35,7 +35,7 @@ class CallBlocks:
         self.model_actions: set[str] = set()
         for entry in entries:
             action = str(entry.body.get("action", ""))
-            if entry.kind in ASKS:
+            if entry.kind in BEGIN_KINDS:
                 self._requests[action] = entry
                 if entry.body.get("effect") == "model":
                     self.model_actions.add(action)

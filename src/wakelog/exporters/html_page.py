@@ -17,9 +17,9 @@ from wakelog.exporters.page_frame import page_head
 from wakelog.exporters.page_frame import safe as _safe
 from wakelog.exporters.prose import prose
 from wakelog.log.reader import Entry
-from wakelog.model.agent_words import ASIDES, is_aside, numbered_lines, unwrapped
+from wakelog.model.agent_words import ASIDES, is_aside, numbered_lines, strip_agent_tags
 from wakelog.model.call_gist import call_gist
-from wakelog.model.calls import ASKS
+from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.json_fields import dicts_in
 from wakelog.model.parts import Text as TextPart
 from wakelog.model.parts import content_text, is_answer, parts_of, text_of
@@ -146,7 +146,7 @@ class _Page:
 
     def _event(self, entry: Entry) -> Iterator[str]:
         body, kind = entry.body, entry.kind
-        if kind in ASKS:
+        if kind in BEGIN_KINDS:
             self._tools[text_of(body.get("action", ""))] = text_of(body.get("tool", ""))
         if kind == "message.added":
             yield self._message(entry)
@@ -179,7 +179,7 @@ class _Page:
         body = entry.body
         text = _words(self._read(entry, "content"))
         if is_aside(body):
-            return self._fold(entry, ASIDES[text_of(body["name"])], unwrapped(text))
+            return self._fold(entry, ASIDES[text_of(body["name"])], strip_agent_tags(text))
         role = text_of(body.get("role", ""))
         who = {"user": "You", "assistant": "Agent"}.get(role, role)
         if name := self._mask(text_of(body.get("name", ""))):
@@ -213,7 +213,7 @@ class _Page:
             parts.append(f"<h4>input</h4>{_pre(arguments_text(input))}")
         output = ""
         if body.get("output") is not None:
-            output = unwrapped(_words(self._read(entry, "output")))
+            output = strip_agent_tags(_words(self._read(entry, "output")))
             parts.append(f"<h4>output</h4>{_pre(output)}")
         elif isinstance(error := body.get("error"), dict):
             output = self._mask(f"{text_of(error.get('type', ''))}: {text_of(error.get('message', ''))}")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from wakelog.context.items import Item
-from wakelog.context.quotes import unfenced
+from wakelog.context.quotes import unfence
 from wakelog.context.shapes import shape_items
 from wakelog.context.window import read_window
 from wakelog.model.ids import Seq
@@ -27,5 +27,5 @@ def plain_item(item: Item) -> Item:
     """An item without fences. Only untrusted items have them."""
     if item.trust == "trusted":
         return item
-    parts = tuple(Text(unfenced(p.text)) if isinstance(p, Text) else p for p in item.parts)
-    return msgspec.structs.replace(item, parts=parts, answer=unfenced(item.answer))
+    parts = tuple(Text(unfence(p.text)) if isinstance(p, Text) else p for p in item.parts)
+    return msgspec.structs.replace(item, parts=parts, answer=unfence(item.answer))

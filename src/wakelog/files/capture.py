@@ -26,7 +26,7 @@ from wakelog.errors import NotFoundError
 from wakelog.files.contents import Contents
 from wakelog.files.file_stamps import is_settled
 from wakelog.files.line_diff import counts
-from wakelog.files.manifest import MAX_FILE_BYTES, OVER_LIMIT, ManifestEntry, Root, Scanner, covered_by
+from wakelog.files.manifest import MAX_FILE_BYTES, OVER_LIMIT, ManifestEntry, Root, Scanner, hiding_entry
 from wakelog.model import events as ev
 from wakelog.model.values import Value
 
@@ -178,10 +178,10 @@ class Capture:
         if was_hidden:
             if new is not None and is_settled(new.stamp, picture.at_ns):
                 return new, new
-            return covered_by(picture.seen, path) or old, new
+            return hiding_entry(picture.seen, path) or old, new
         if old is not None and old.stamp == self._scanner.stamp(path):
             return old, old
-        return old, covered_by(now, path) or new
+        return old, hiding_entry(now, path) or new
 
     # Events
 
@@ -263,7 +263,7 @@ def printable(path: str) -> tuple[str, bool]:
 
 def _is_hidden(picture: dict[str, ManifestEntry], path: str, seen: ManifestEntry | None) -> bool:
     """Whether a picture does not show a path, because of an ignore rule or an unreadable folder."""
-    return seen.kind == "ignored" if seen is not None else covered_by(picture, path) is not None
+    return seen.kind == "ignored" if seen is not None else hiding_entry(picture, path) is not None
 
 
 def _hash_of(seen: ManifestEntry | None) -> str:

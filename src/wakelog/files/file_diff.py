@@ -13,8 +13,8 @@ import msgspec
 
 from wakelog.diff.turn_diff import shared_event
 from wakelog.files.capture import as_value, line_counts
-from wakelog.files.file_history import FileSide, content_of, pasts
-from wakelog.files.line_diff import unified
+from wakelog.files.file_history import FileSide, content_of, file_pasts
+from wakelog.files.line_diff import unified_hunks
 from wakelog.files.manifest import MAX_FILE_BYTES
 from wakelog.files.restore_plan import FileStep
 from wakelog.files.tree_writer import OpenRoot
@@ -52,7 +52,7 @@ def file_diff(log_a: Log, a: Seq, log_b: Log, b: Seq, *, paths: Iterable[str] = 
     """Every file that differs between `a` in `log_a` and `b` in `log_b`, in order of their paths."""
     only = tuple(paths)
     shared = shared_event(log_a, a, log_b, b)
-    since_a, since_b = pasts(log_a, shared, upto=a, paths=only), pasts(log_b, shared, upto=b, paths=only)
+    since_a, since_b = file_pasts(log_a, shared, upto=a, paths=only), file_pasts(log_b, shared, upto=b, paths=only)
     out = []
     for path in sorted({*since_a, *since_b}):
         # A file that one side did not change after the shared event is still what the other side found there.
@@ -101,7 +101,7 @@ def _text_diff(path: str, change: Change, before: bytes, after: bytes, old_mode:
         note = f"binary, {len(before):,} → {len(after):,} bytes"
         return FileDiff(path, change, 0, 0, "", note, old_mode, new_mode)
     added, removed = line_counts(before, after)
-    text = "\n".join(unified(before.decode(), after.decode()))
+    text = "\n".join(unified_hunks(before.decode(), after.decode()))
     return FileDiff(path, change, added, removed, text, "", old_mode, new_mode)
 
 

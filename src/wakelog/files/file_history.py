@@ -71,7 +71,7 @@ def recorded_changes(log: Log, *, after: Seq = 0, upto: Seq | None = None) -> It
     """The changes of files in a range, oldest first, whether in view or not. Pruned changes are left out."""
     for entry in log.entries(after=after, upto=upto):
         if entry.kind == "file.changed" and entry.body:
-            yield recorded(entry)
+            yield read_change(entry)
 
 
 def find_project(log: Log, here: str) -> str:
@@ -96,7 +96,7 @@ def find_project(log: Log, here: str) -> str:
     )
 
 
-def recorded(entry: Entry) -> RecordedChange:
+def read_change(entry: Entry) -> RecordedChange:
     """Reads a `file.changed` event. Tolerates events that other programs wrote."""
     body = entry.body
     change = body.get("change", "modified")
@@ -196,7 +196,7 @@ class FilePast(msgspec.Struct):
         return self.later[-1].after if self.later else self.then
 
 
-def pasts(log: Log, at: Seq, *, upto: Seq | None = None, paths: Iterable[str] = ()) -> dict[str, FilePast]:
+def file_pasts(log: Log, at: Seq, *, upto: Seq | None = None, paths: Iterable[str] = ()) -> dict[str, FilePast]:
     """Every file changed after a point, by path, in the order of the first change. With `paths`, only these files and
     files below these folders."""
     wanted_paths = [path.rstrip("/") for path in paths]

@@ -34,7 +34,7 @@ def counts(before: str, after: str) -> tuple[int, int]:
     return sum(j2 - j1 for *_, j1, j2 in changes), sum(i2 - i1 for _, i1, i2, *_ in changes)
 
 
-def unified(before: str, after: str) -> Iterator[str]:
+def unified_hunks(before: str, after: str) -> Iterator[str]:
     """The hunks of a unified diff, without the two lines that name the files."""
     a, b = split(before), split(after)
     for group in _Lines(a, b).get_grouped_opcodes(CONTEXT):

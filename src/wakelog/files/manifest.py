@@ -71,7 +71,7 @@ _UNNAMED = ManifestEntry("ignored", (0, 0, 0, 0, 0), "unnamed", IGNORED)
 """The entry of every ignored cache, so that it never counts as changed."""
 
 
-def covered_by(seen: Mapping[str, ManifestEntry], path: str) -> ManifestEntry | None:
+def hiding_entry(seen: Mapping[str, ManifestEntry], path: str) -> ManifestEntry | None:
     """The entry that hides a path: its own if it is ignored, or that of an ignored or unreadable folder above it."""
     own = seen.get(path)
     if own is not None:

@@ -17,14 +17,14 @@ import msgspec
 from wakelog.diff.rewind_preview import Beyond, effects_between
 from wakelog.errors import NotFoundError
 from wakelog.files.capture import as_value, line_counts
-from wakelog.files.file_history import FilePast, FileSide, RecordedChange, content_of, pasts, text_as_recorded
+from wakelog.files.file_history import FilePast, FileSide, RecordedChange, content_of, file_pasts, text_as_recorded
 from wakelog.files.git_head import git_labels
 from wakelog.files.tree_writer import DiskEntry, FilePlace, OpenRoot, locate
 from wakelog.log import Log
 from wakelog.log.intake import Redact
 from wakelog.log.reader import Entry
 from wakelog.model import events as ev
-from wakelog.model.calls import ASKS, SETTLES, Call, Calls
+from wakelog.model.calls import BEGIN_KINDS, END_KINDS, Call, Calls
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
 from wakelog.redaction.values import REDACTED
@@ -108,7 +108,7 @@ def plan_restore(
     only = tuple(paths)
     head = log.head().seq
     calls = _Calls(log, at)
-    steps = _Planner(log, folder, real, force, calls).plan([*pasts(log, at, upto=head, paths=only).values()])
+    steps = _Planner(log, folder, real, force, calls).plan([*file_pasts(log, at, upto=head, paths=only).values()])
     unseen = () if only else calls.unseen(at, head)
     return RestorePlan(
         session=log.id,
@@ -309,7 +309,7 @@ class _CaptureCheck:
         if entry.kind == "action.started":
             self._missed |= self._is_open
             self._is_open = True
-        elif self._is_open and (entry.kind in SETTLES or entry.kind == "action.uncertain"):
+        elif self._is_open and (entry.kind in END_KINDS or entry.kind == "action.uncertain"):
             self._is_open = False
             self._missed |= not _has_returned(entry)
 
@@ -335,7 +335,7 @@ class _Calls:
             call = self._calls.take(entry.seq, entry.kind, entry.header, entry.body)
             if call is None:
                 continue
-            if entry.kind in ASKS:
+            if entry.kind in BEGIN_KINDS:
                 policy = entry.body.get("policy")
                 if isinstance(policy, dict) and policy.get("captures"):
                     checks[call.request] = _CaptureCheck()

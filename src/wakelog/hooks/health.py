@@ -60,7 +60,7 @@ def _health(agent: HookedAgent, project: Path) -> CaptureHealth:
     for file in dict.fromkeys(places):
         try:
             text = file.read_bytes().decode()
-            events_here = hook_entries.registered(text, agent)
+            events_here = hook_entries.registered_events(text, agent)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except (OSError, UnicodeDecodeError, BadJsonError) as exc:

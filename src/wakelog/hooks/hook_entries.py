@@ -82,7 +82,7 @@ def _remove_event(text: str, agent: HookedAgent, event: str, made: tuple[tuple[s
     return text
 
 
-def registered(text: str, agent: HookedAgent) -> list[str]:
+def registered_events(text: str, agent: HookedAgent) -> list[str]:
     """The events with one of our commands."""
     return [event for event, node in _events_of(text, agent).items() if any(map(is_ours, _commands_in(node)))]
 

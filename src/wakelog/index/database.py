@@ -24,7 +24,13 @@ from typing import Any
 import apsw
 
 from wakelog.engines.sqlite import fork_safety as forking
-from wakelog.engines.sqlite.connection import BusyHandler, make_private, transaction, translated, use_write_ahead_log
+from wakelog.engines.sqlite.connection import (
+    BusyHandler,
+    make_private,
+    transaction,
+    translate_errors,
+    use_write_ahead_log,
+)
 from wakelog.errors import UnavailableError, UnsupportedError
 from wakelog.index.connection import Damaged, lower_ascii
 from wakelog.index.words import LiteWords
@@ -56,7 +62,7 @@ class Database:
         self._keeps_texts = keeps_texts
         self._writer: apsw.Connection | None
         self._begin()
-        with forking.gate.inside(), translated(self.place):
+        with forking.gate.inside(), translate_errors(self.place):
             try:
                 self._write_connection()
             except _NO_FILE:
@@ -195,7 +201,7 @@ class Database:
     @contextlib.contextmanager
     def _translated_errors(self) -> Iterator[None]:
         """Translates SQLite's errors. Damage becomes `Damaged`, which makes the index rebuild."""
-        with translated(self.place):
+        with translate_errors(self.place):
             try:
                 yield
             except _DAMAGE as exc:

@@ -184,7 +184,7 @@ def _rows_of(found: re.Match[str]) -> str:
     return f"{found[1]} (select {columns} from {found[2]} where ns = $1::text)"
 
 
-def bound(sql: str, values: Sequence[Any] | Mapping[str, Any], ns: str) -> tuple[str, list[Any]]:
+def bind_values(sql: str, values: Sequence[Any] | Mapping[str, Any], ns: str) -> tuple[str, list[Any]]:
     """A statement and its values for PostgreSQL, each with an explicit type."""
     text, types = _translate(sql)
     out: list[Any] = [ns]

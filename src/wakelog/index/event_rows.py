@@ -38,7 +38,7 @@ from wakelog.index.rows import Batch, ProjectionState, SessionRow, TurnRow
 from wakelog.index.step_rows import STEP_KINDS, StepEvent, StepRows
 from wakelog.log.reader import check_commit, fold_at, prune_over
 from wakelog.model.call_subject import project_of, project_path
-from wakelog.model.calls import ANSWERS, ASKS, FAILURES
+from wakelog.model.calls import ANSWERS, BEGIN_KINDS, FAILURES
 from wakelog.model.ids import Seq
 from wakelog.model.json_fields import as_text
 from wakelog.model.records import Commit, Header
@@ -53,7 +53,7 @@ PARTS = ("goal", "labels", "pending_actions", "last_error", "budget", "flags", "
 _KEEP = {"message.added": Keep.TEXT, **dict.fromkeys(EARLY_WORDS, Keep.WORDS)}
 """What the index keeps of the texts of some kinds."""
 
-DETAILED_KINDS = ASKS | ANSWERS | {
+DETAILED_KINDS = BEGIN_KINDS | ANSWERS | {
     "history.rewound", "session.opened", "session.forked", "session.closed", "message.added", "file.changed",
     "subagent.spawned", "subagent.returned", "decision.made", "fact.recorded", "fact.retracted", "turn.ended",
 }  # fmt: skip
@@ -257,8 +257,8 @@ class SessionProjection:
         """Adds the rows that events of DETAILED_KINDS have besides their own, without erased content."""
         kind, seq, row, batch = header.kind, header.seq, self._row, self._batch
         added = batch.added
-        if facets.tool and (kind in ASKS or has_failed):
-            batch.use(row.no, facets.tool, seq, calls=kind in ASKS, errors=has_failed)
+        if facets.tool and (kind in BEGIN_KINDS or has_failed):
+            batch.use(row.no, facets.tool, seq, calls=kind in BEGIN_KINDS, errors=has_failed)
         if kind == "history.rewound":
             to, under = as_int(body.get("to")), as_int(body.get("under"))
             try:

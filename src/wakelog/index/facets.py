@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from wakelog.model.calls import ASKS, outcome_of
-from wakelog.model.document import told_ops
+from wakelog.model.calls import BEGIN_KINDS, outcome_of
+from wakelog.model.document import agent_ops
 from wakelog.model.events import KINDS
 from wakelog.model.json_fields import as_text
 from wakelog.model.parts import content_text
@@ -140,7 +140,7 @@ def facets_of(kind: str, body: dict[str, Value], fetch: Fetch, *, has_text: bool
         out.outcome = outcome
     if "occurred_at" in body:
         out.occurred = as_int(body["occurred_at"])
-    if kind in ASKS:
+    if kind in BEGIN_KINDS:
         out.effect = as_text(body.get("effect")) or "external"
         params = body.get("params")
         out.model = as_text(params.get("model")) if type(params) is dict else ""
@@ -213,7 +213,7 @@ def _repeats(summary: str, output: str) -> bool:
 def _said(kind: str, body: dict[str, Value]) -> list[tuple[str, Value]]:
     fields = _SAID.get(kind)
     if kind == "state.patched":
-        return [("delta", told_ops(body.get("delta")) or None), ("why", body.get("why"))]
+        return [("delta", agent_ops(body.get("delta")) or None), ("why", body.get("why"))]
     if fields is not None:
         return [(field, body.get(field)) for field in fields]
     unsaid = _unsaid(kind, body)

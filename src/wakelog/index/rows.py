@@ -197,7 +197,7 @@ _SHOW = "insert into wl_visible values (?, ?, ?)"
 _REMOVED = "update wl_meta set removed = removed + 1 where one = 1"
 
 
-def visible(db: Connection, session: int) -> list[Range]:
+def visible_ranges(db: Connection, session: int) -> list[Range]:
     """The ranges of a session's history that are in view, oldest first (view.py)."""
     rows: Any = db.execute(_VISIBLE, (session,)).fetchall()
     return [(first, last) for first, last in rows]
@@ -316,7 +316,7 @@ class Batch:
     # What is in view
 
     def view(self, session: int) -> list[Range]:
-        return self._views[session] if session in self._views else visible(self.db, session)
+        return self._views[session] if session in self._views else visible_ranges(self.db, session)
 
     def show(self, session: int, ranges: list[Range]) -> None:
         """Replaces the ranges in view."""

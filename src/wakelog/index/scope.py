@@ -16,7 +16,7 @@ import msgspec
 
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.index.connection import Connection, as_rows
-from wakelog.index.rows import visible
+from wakelog.index.rows import visible_ranges
 from wakelog.model.ids import Seq, SessionId
 
 Span = tuple[int, Seq, Seq]
@@ -58,7 +58,7 @@ def scope_of(
         raise NotFoundError(f"there is no session {session}", kind="session-not-found")
     held: Any = db.execute(_LINEAGE, {"no": number}).fetchall()
     history: list[Span] = [tuple(span) for span in held if lineage or span[0] == number]
-    ranges = visible(db, number)
+    ranges = visible_ranges(db, number)
     spans = history if rewound else _in_view(history, ranges)
     if last_turns is not None:
         spans = _newest_turns(db, spans, last_turns)

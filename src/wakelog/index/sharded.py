@@ -137,11 +137,11 @@ class ShardedIndex(SharedIndex):
         """Takes a shard, or renews the lease on it; None if another process has it."""
         if not self._is_known:
             self._check_same_log()
-        with self._sharded.beside() as db:
+        with self._sharded.separate_transaction() as db:
             return shard_book.take(db, shard, self.owner)
 
     def give_back(self, shards: Sequence[int]) -> None:
-        with self._sharded.beside() as db:
+        with self._sharded.separate_transaction() as db:
             shard_book.give_back(db, shards, self.owner)
 
     def project(self, row: ShardRow) -> int:
@@ -183,7 +183,7 @@ class ShardedIndex(SharedIndex):
         with self._number_lock:
             for number in self._numbers:
                 return number
-            with self._sharded.beside() as db:
+            with self._sharded.separate_transaction() as db:
                 self._numbers = iter(shard_book.next_numbers(db))
             return next(self._numbers)
 
@@ -191,12 +191,12 @@ class ShardedIndex(SharedIndex):
 
     def beat(self) -> list[str]:
         """Records that this process is a projector; returns the names of all projectors."""
-        with self._sharded.beside() as db:
+        with self._sharded.separate_transaction() as db:
             return shard_book.beat(db, self.owner)
 
     def leave(self) -> None:
         """Releases all shards to the other projectors."""
-        with self._sharded.beside() as db:
+        with self._sharded.separate_transaction() as db:
             shard_book.give_back(db, shard_book.rows(db), self.owner)
             shard_book.leave(db, self.owner)
 

@@ -92,7 +92,7 @@ class SharedConnection:
         self.words = SharedWords(self, place.ns)
 
     def execute(self, sql: str, values: Values = (), /) -> Rows:
-        text, bound = dialect.bound(sql, values, self._place.ns)
+        text, bound = dialect.bind_values(sql, values, self._place.ns)
         return Rows(self._place.run(self._db.fetch(text, *bound)))
 
     def fetch(self, sql: str, *values: Any) -> list[Any]:
@@ -109,7 +109,7 @@ class SharedConnection:
                 ]
                 self._place.run(self._db.execute(dialect.for_many(sql), ns, *columns))
         elif rows:
-            text, _ = dialect.bound(sql, rows[0], ns)
+            text, _ = dialect.bind_values(sql, rows[0], ns)
             self._place.run(self._db.executemany(text, [(ns, *map(dialect.to_stored, row)) for row in rows]))
 
 
@@ -151,7 +151,7 @@ class SharedDatabase:
             yield db
 
     @contextlib.contextmanager
-    def beside(self) -> Iterator[SharedConnection]:
+    def separate_transaction(self) -> Iterator[SharedConnection]:
         """A short separate transaction, possible even while this process writes."""
         self._check()
         with self._translated_errors(), self._transaction() as db:

@@ -14,7 +14,7 @@ import msgspec
 from wakelog.index.facets import Facets, failure_of
 from wakelog.index.rows import AskedStep, Batch, ProjectionState
 from wakelog.model.call_subject import TARGET_MAX, CallSubject, is_own_tool, project_path, subject_of
-from wakelog.model.calls import ANSWERS, ASKS, FAILURES
+from wakelog.model.calls import ANSWERS, BEGIN_KINDS, FAILURES
 from wakelog.model.ids import Seq
 from wakelog.model.json_fields import as_text
 from wakelog.model.payloads import is_erased
@@ -23,7 +23,7 @@ from wakelog.model.totals import MODEL, NO_PHASE, count_call, phase_of
 from wakelog.model.values import Value
 
 _encode = msgspec.json.Encoder(order="sorted").encode
-STEP_KINDS = ASKS | ANSWERS | {
+STEP_KINDS = BEGIN_KINDS | ANSWERS | {
     "action.denied", "action.abandoned", "file.changed", "resource.touched", "fact.recorded", "fact.retracted",
     "artefact.recorded", "git_commit.linked", "dead_end.noted", "turn.ended", "knowledge.recalled",
 }  # fmt: skip
@@ -50,13 +50,13 @@ class StepRows:
     ) -> None:
         """Adds the rows of one event of STEP_KINDS, or of a user's message, after its delta was applied."""
         kind = header.kind
-        if kind not in ASKS and kind not in ANSWERS:
+        if kind not in BEGIN_KINDS and kind not in ANSWERS:
             self._add_other(header, body, facets, occurred, trust)
         elif facets.effect == "model":
             if facets.outcome and kind in ANSWERS:
                 self._count(header, MODEL, facets.outcome, duration_us)
         elif not is_own_tool(facets.tool):
-            if kind in ASKS:
+            if kind in BEGIN_KINDS:
                 self._ask(header.seq, body, facets, occurred, trust)
             if facets.outcome and kind in ANSWERS:
                 self._answer(header, body, facets, occurred, trust, duration_us)

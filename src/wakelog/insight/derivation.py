@@ -19,7 +19,7 @@ from wakelog.log import Log
 from wakelog.model.ids import Seq
 from wakelog.model.records import Head
 from wakelog.model.values import Value
-from wakelog.timeline.points import Span, accepted, attempts_of
+from wakelog.timeline.points import Span, accepted_attempt, attempts_of
 
 DECISIONS_MIN: Final = 3
 DECISIONS_MAX: Final = 12
@@ -61,7 +61,7 @@ def make_insight(
     head = log.head()
     state = log.parts("decisions_made", "dead_ends")[1] if at is None else log.state(at)
     for turn in sorted(set(turns)):
-        span = accepted(log, attempts_of(log, turn, head))
+        span = accepted_attempt(log, attempts_of(log, turn, head))
         if span.outcome == "open" or (at is not None and span.last > at):
             notes.append(f"@{turn} is still open: its insight is derived when it ends")
             continue

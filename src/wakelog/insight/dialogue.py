@@ -132,12 +132,12 @@ def is_only_answer(words: str, heard: Sequence[HeardTurn], *, is_asked: bool) ->
     oldest first; `is_asked` says that the agent's last words ask for something."""
     if not is_service(heard):
         return False
-    asked = last_asked(heard)
+    asked = last_agent_words(heard)
     said = _SUPPOSED.sub(" ", " ".join(turn.user for turn in heard))
     return not _is_new_request(words[:TEXT_MAX], asked[-TEXT_MAX:], said[-TEXT_MAX:], is_asked=is_asked)
 
 
-def last_asked(heard: Sequence[HeardTurn]) -> str:
+def last_agent_words(heard: Sequence[HeardTurn]) -> str:
     """The agent's last words before a turn."""
     return next((turn.agent for turn in reversed(heard) if turn.agent), "")
 

@@ -20,7 +20,7 @@ from wakelog.model.parts import Text, parts_of, text_of
 from wakelog.model.records import Head
 from wakelog.model.values import Value
 from wakelog.timeline.messages import content_of
-from wakelog.timeline.points import Span, accepted, attempts_of
+from wakelog.timeline.points import Span, accepted_attempt, attempts_of
 
 HEAD: Final = 4000
 TAIL: Final = 4000
@@ -34,7 +34,7 @@ Spoken = tuple[Speaker, str]
 
 def turn_blocks(log: Log, turn: int, head: Head | None = None) -> TurnBlocks:
     """What was said and done in a turn, in the attempt in view. Pass `head` if you have it already."""
-    return read_span(log, accepted(log, attempts_of(log, turn, head)))
+    return read_span(log, accepted_attempt(log, attempts_of(log, turn, head)))
 
 
 def read_span(log: Log, span: Span) -> TurnBlocks:

@@ -14,7 +14,7 @@ from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.checks import find_checks, find_files
 from wakelog.insight.corrections import find_corrections, find_preferences
 from wakelog.insight.decisions import find_decisions
-from wakelog.insight.dialogue import TURNS_HEARD, HeardTurn, heard_of, last_asked
+from wakelog.insight.dialogue import TURNS_HEARD, HeardTurn, heard_of, last_agent_words
 from wakelog.insight.failures import find_failures
 from wakelog.insight.pending import find_pending
 from wakelog.insight.sentences import is_english
@@ -36,7 +36,7 @@ def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
     goal = find_goal(turn, carry.goal, carry.heard)
     if goal is not None:
         found.append(goal)
-        found += find_corrections(turn, carry.is_first, last_asked(carry.heard))
+        found += find_corrections(turn, carry.is_first, last_agent_words(carry.heard))
         found += find_preferences(turn)
         carry.goal = goal
         carry.is_first = False

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from wakelog.insight.blocks import Finding, SpokenText, TurnBlocks
-from wakelog.insight.dialogue import HeardTurn, is_only_answer, last_asked
+from wakelog.insight.dialogue import HeardTurn, is_only_answer, last_agent_words
 from wakelog.insight.sentences import TEXT_MAX, content_words, sentences_of
 
 ASIDES_MAX: Final = 20
@@ -246,7 +246,7 @@ def find_goal(turn: TurnBlocks, earlier: Finding | None, heard: Sequence[HeardTu
     if block is None or (earlier is None and _GREETS.fullmatch(block.text, start, end)):
         return None
     if earlier is not None:
-        words, asked = block.text[start:end], last_asked(heard)
+        words, asked = block.text[start:end], last_agent_words(heard)
         is_asked = bool(ASKED.search(_OFFER.sub(" ", asked[-400:])))
         if continues_goal(words, asked) or is_only_answer(words, heard, is_asked=is_asked):
             return Finding("goal", block.span(start, end), reason=earlier.reason or earlier.span, detail="carried")

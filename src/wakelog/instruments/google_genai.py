@@ -33,7 +33,7 @@ def points(library: Any) -> Iterator[Point]:
 def _see(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PassingCall | None:
     given = dict(zip(("self", "http_method", "path", "request_dict"), args, strict=False)) | kwargs
     path, body = given.get("path"), given.get("request_dict")
-    return patches.seen(path, functools.partial(plain, body)) if isinstance(path, str) else None
+    return patches.passing_call(path, functools.partial(plain, body)) if isinstance(path, str) else None
 
 
 def _answer(response: Any) -> Value:

@@ -21,7 +21,7 @@ from wakelog.instruments.conversation import Conversation, SeenCallResult
 from wakelog.instruments.model_request import ConversationItem
 from wakelog.log.holder import TurnHold, end_of_holder, hold_turn, refuse_if_held
 from wakelog.model import events as ev
-from wakelog.model.calls import ASKS
+from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.ids import Seq
 from wakelog.model.json_fields import text_in
 from wakelog.model.parts import flat, parts_of
@@ -110,7 +110,7 @@ class SessionLane:
     def ended(self) -> None:
         self.conversation = self.failure = None
         if self._hold is not None:
-            self._hold.let_go()
+            self._hold.release()
             self._hold = None
 
     # What the program records itself
@@ -162,7 +162,7 @@ class _ProgramRecords:
             elif entry.kind == "message.added":
                 key = text_in(entry.body, "role"), _normalised_text(log.value(entry, entry.body.get("content")))
                 self._messages.setdefault(key, []).append(entry.seq)
-            elif entry.kind in ASKS and text_in(entry.body, "effect") != "model":
+            elif entry.kind in BEGIN_KINDS and text_in(entry.body, "effect") != "model":
                 body = entry.body
                 self._calls.append((text_in(body, "action"), text_in(body, "tool"), text_in(body, "input_hash")))
 

@@ -38,7 +38,7 @@ def _see(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     model = str(kwargs.get("model") or (args[0] if args else ""))
     prefix = model.partition("/")[0] if "/" in model else "openai"
     provider = _PROVIDERS.get(prefix, prefix)
-    return patches.seen(_PATH, functools.partial(_body, function, args, kwargs), provider)
+    return patches.passing_call(_PATH, functools.partial(_body, function, args, kwargs), provider)
 
 
 def _body(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:

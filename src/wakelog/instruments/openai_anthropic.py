@@ -39,7 +39,7 @@ def _see(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Passin
     options = next((each for each in (*args[1:], *kwargs.values()) if hasattr(each, "json_data")), None)
     if options is None or str(getattr(options, "method", "")).lower() != "post" or _raw(options) == "stream":
         return None
-    return patches.seen(str(options.url), functools.partial(_body, options))
+    return patches.passing_call(str(options.url), functools.partial(_body, options))
 
 
 def _body(options: Any) -> Value:

@@ -128,7 +128,7 @@ class MethodPatch:
 # For the wrappers
 
 
-def seen(path: str, body: Callable[[], Value], provider: str | None = None) -> PassingCall | None:
+def passing_call(path: str, body: Callable[[], Value], provider: str | None = None) -> PassingCall | None:
     """The call that a client is about to make, if it calls a model and is to be recorded. Never raises."""
     try:
         if not _patches or _is_inside.get() or current_replay() is not None:

@@ -121,7 +121,7 @@ def in_one_line(text: str, most: int = TEXT_MAX) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def grouped(items: Iterable[T], key: Callable[[T], Any]) -> Iterator[list[T]]:
+def group_by(items: Iterable[T], key: Callable[[T], Any]) -> Iterator[list[T]]:
     """Groups items with the same key, in the order of the first item of each group."""
     groups: dict[Any, list[T]] = {}
     for item in items:

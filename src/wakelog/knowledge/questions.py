@@ -16,7 +16,7 @@ from wakelog.knowledge.connections import ThingPath, connect, thing
 from wakelog.knowledge.facts import fact_events, fact_lines
 from wakelog.knowledge.likeness import LikeSessions, like
 from wakelog.knowledge.lines import KnownLine, KnownThing
-from wakelog.knowledge.recall import TOKENS, PastLines, recall_lines, within
+from wakelog.knowledge.recall import TOKENS, PastLines, fit_lines, recall_lines
 from wakelog.knowledge.things import (
     KINDS,
     dead_end_lines,
@@ -141,7 +141,7 @@ class AskRecall(IndexQuestion, frozen=True):
             besides=self.session.partition(".")[0],
             now=self.now or reading.as_of.at,
         )
-        kept = within(lines, self.tokens)
+        kept = fit_lines(lines, self.tokens)
         return PastLines(tuple(kept), reading.as_of, len(lines) - len(kept), signature)
 
 

@@ -81,7 +81,7 @@ def recall_lines(
     return list(unique.values()), signature
 
 
-def within(lines: Sequence[KnownLine], tokens: int) -> list[KnownLine]:
+def fit_lines(lines: Sequence[KnownLine], tokens: int) -> list[KnownLine]:
     """As many of the lines as fit; both sides of a contradiction or none."""
     kept: list[KnownLine] = []
     left = tokens * CHARS_PER_TOKEN

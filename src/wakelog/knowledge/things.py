@@ -21,7 +21,7 @@ from wakelog.knowledge.lines import (
     KnownLine,
     LineKind,
     PastSession,
-    grouped,
+    group_by,
     in_one_line,
     places,
     sessions_by_number,
@@ -135,7 +135,7 @@ def touch_lines(db: Connection, touches: Sequence[Touch]) -> list[KnownLine]:
     recorded = {touch.session.no for touch in touches if touch.how == "changed"}
     counted = [t for t in touches if t.how in _VERBS and not (t.how == "wrote" and t.session.no in recorded)]
     out = []
-    for group in grouped(counted, lambda t: (t.place, _VERBS[t.how][0])):
+    for group in group_by(counted, lambda t: (t.place, _VERBS[t.how][0])):
         kind, verb, known = _VERBS[group[0].how]
         times = sum(t.times for t in group)
         roots = len({t.session.root for t in group})
@@ -153,7 +153,7 @@ def failure_lines(db: Connection, touches: Sequence[Touch]) -> list[KnownLine]:
     steps = {(no, seq): (label, sign) for no, seq, label, sign in db.execute(_STEPS, {"places": rows}).fetchall()}
     named = [(t, *steps.get((t.session.no, t.last), ("", ""))) for t in failed]
     out = []
-    for group in grouped(named, lambda item: (item[0].place, item[1], item[2])):
+    for group in group_by(named, lambda item: (item[0].place, item[1], item[2])):
         label, sign = group[0][1:]
         mine = [t for t, _, _ in group]
         roots = len({t.session.root for t in mine})
@@ -218,7 +218,7 @@ def _text_lines(
         items.append((session, seq, text, *where))
     items.sort(key=lambda item: (-item[4], item[0].id, -item[1]))
     out = []
-    for group in grouped(items, lambda item: (item[0].project, item[2])):
+    for group in group_by(items, lambda item: (item[0].project, item[2])):
         session, seq, text, turn, at, _ = group[0]
         out.append(
             KnownLine(

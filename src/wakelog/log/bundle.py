@@ -196,7 +196,7 @@ def import_bundle(
     try:
         if first.encryption:
             trial = encrypted_bundle.trial_of(engine, first.encryption, commits)
-            plain = encrypted_bundle.opened(trial, commits)
+            plain = encrypted_bundle.decrypted_commits(trial, commits)
         else:
             trial.submit(*commits).result()
         log = Log(trial, SessionId(first.session))

@@ -33,7 +33,7 @@ class Hole(msgspec.Struct, frozen=True):
         return f"e{self.first}" if self.first == self.last else f"e{self.first}..e{self.last}"
 
 
-Told = Callable[[Hole], None]
+OnHole = Callable[[Hole], None]
 
 
 def commits_around(
@@ -84,9 +84,9 @@ def _end_of_damage(engine: Engine, session: SessionId, at: Seq, upto: Seq, probl
 
 
 def entries_around(
-    engine: Engine, segments: list[Segment], *, after: Seq, upto: Seq | None, told: Told, payloads: bool = False
+    engine: Engine, segments: list[Segment], *, after: Seq, upto: Seq | None, on_hole: OnHole, payloads: bool = False
 ) -> Iterator[Entry]:
-    """The events of a history with `after` < seq ≤ `upto`, each checked within its commit. `told` is called for each
+    """The events of a history with `after` < seq ≤ `upto`, each checked within its commit. `on_hole` is called for each
     hole, in order, and when the end is not the head."""
     own = segments[-1].session
     end: Hole | None = None
@@ -96,13 +96,13 @@ def entries_around(
             engine.head(own)
         except CorruptLogError as exc:
             end = Hole(own, upto + 1, max(exc.upto, upto + 1), exc.message)
-    yield from _entries_around_damage(engine, segments, after, upto, told, payloads)
+    yield from _entries_around_damage(engine, segments, after, upto, on_hole, payloads)
     if end is not None:
-        told(end)
+        on_hole(end)
 
 
 def _entries_around_damage(
-    engine: Engine, segments: list[Segment], after: Seq, upto: Seq, told: Told, payloads: bool
+    engine: Engine, segments: list[Segment], after: Seq, upto: Seq, on_hole: OnHole, payloads: bool
 ) -> Iterator[Entry]:
     prev: bytes | None = None
     for segment in segments:
@@ -119,10 +119,10 @@ def _entries_around_damage(
                 else:
                     if prev is not None and found.prev != prev and found.first > low + 1:
                         what = f"the chain of {found.session} breaks before event {found.first}"
-                        told(Hole(segment.session, found.first, found.first, what))
+                        on_hole(Hole(segment.session, found.first, found.first, what))
             if hole is not None:
                 prev = None
-                told(hole)
+                on_hole(hole)
                 continue
             for entry in entries:
                 if low < entry.seq <= last:

@@ -49,7 +49,7 @@ def trial_of(engine: Engine, ring: str, commits: Sequence[Commit]) -> Engine:
     return EncryptedEngine(memory, engine.ring if isinstance(engine, EncryptedEngine) else None, ring)
 
 
-def opened(trial: Engine, commits: Sequence[Commit]) -> list[Commit] | None:
+def decrypted_commits(trial: Engine, commits: Sequence[Commit]) -> list[Commit] | None:
     """The decrypted commits, or None if the key is not available."""
     plain: list[Commit] = []
     for session in dict.fromkeys(commit.session for commit in commits):

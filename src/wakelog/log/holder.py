@@ -112,7 +112,7 @@ class TurnHold:
         self._until = self.holder.since + int(TTL_S * 1e6)
         _pulse.add(self)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         _pulse.remove(self)
 
     def beat(self) -> None:
@@ -122,7 +122,7 @@ class TurnHold:
             return
         turn, lease = log.part("turn"), log.part("lease")
         if turn.get("holder") != self.text:
-            self.let_go()  # it is over, or was taken over
+            self.release()  # it is over, or was taken over
             return
         self._until = now + int(TTL_S * 1e6)
         last = log.engine.last_beat(log.id)

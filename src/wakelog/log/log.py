@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, CorruptLogError, NotFoundError
 from wakelog.log.append import Appender, Clock, now_us
-from wakelog.log.damage import Told, entries_around
+from wakelog.log.damage import OnHole, entries_around
 from wakelog.log.holder import living_turn
 from wakelog.log.intake import Redact, admit, default_redact
 from wakelog.log.keyless_fork import fork_without_key
@@ -139,14 +139,14 @@ class Log(Appender):
         return sound_head(self.engine, self.id) if self.even_damaged else self.engine.head(self.id)
 
     def entries(
-        self, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False, told: Told | None = None
+        self, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False, on_hole: OnHole | None = None
     ) -> Iterator[Entry]:
         """The events with `after` < seq ≤ `upto`, through forks, every byte checked. With `payloads`, for callers that
-        need most of them, payloads are read as well, unless the engine stores them apart. Damage raises; with `told`,
-        damaged commits are reported there and skipped."""
+        need most of them, payloads are read as well, unless the engine stores them apart. Damage raises; with
+        `on_hole`, damaged commits are reported there and skipped."""
         along = payloads and not self.engine.abilities.payloads_apart
-        if told is not None:
-            return entries_around(self.engine, self.segments, after=after, upto=upto, told=told, payloads=along)
+        if on_hole is not None:
+            return entries_around(self.engine, self.segments, after=after, upto=upto, on_hole=on_hole, payloads=along)
         return read_entries(self.engine, self.segments, after=after, upto=upto, payloads=along)
 
     def entry(self, seq: Seq) -> Entry:

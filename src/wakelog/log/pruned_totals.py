@@ -13,10 +13,10 @@ import msgspec
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.log.reader import Entry, fold_at, open_commit
 from wakelog.model.call_subject import is_own_tool, subject_of
-from wakelog.model.calls import ANSWERS, ASKS, FAILURES, outcome_of
+from wakelog.model.calls import ANSWERS, BEGIN_KINDS, FAILURES, outcome_of
 from wakelog.model.ids import Seq
 from wakelog.model.json_fields import text_in
-from wakelog.model.totals import MODEL, NO_PHASE, TURN_FIELDS, CallKey, added_up, count_call, phase_of
+from wakelog.model.totals import MODEL, NO_PHASE, TURN_FIELDS, CallKey, count_call, merge_rows, phase_of
 from wakelog.model.turns import count_event
 from wakelog.model.values import INT_MAX, Value
 from wakelog.state.fold import Fold
@@ -63,7 +63,7 @@ def totals_upto(log: Log, upto: Seq) -> tuple[Rows, Rows]:
     turns += [tuple(getattr(each, name) for name in TURN_FIELDS) for each in counted.turns.values()]
     calls += [(*key, *row) for key, row in counted.calls.items()]
     # Of two prunes of one turn, the later one has its last event and the earlier one its beginning.
-    return tuple(added_up(turns, 2, kept=(2, -3))), tuple(added_up(calls, 4))
+    return tuple(merge_rows(turns, 2, kept=(2, -3))), tuple(merge_rows(calls, 4))
 
 
 def _earlier(log: Log, upto: Seq) -> Entry | None:
@@ -94,7 +94,7 @@ class _Counted:
         self._fold.apply(entry.delta)
         tokens, usd_micros, duration_us = (max(0, b - a) for a, b in zip(before, _spent(self._fold), strict=True))
         tool, effect = text_in(body, "tool"), ""
-        if kind in ASKS:
+        if kind in BEGIN_KINDS:
             effect = text_in(body, "effect") or "external"
             self._acts[text_in(body, "action")] = self._subject(entry, tool, effect)
         elif not tool and type(pending) is dict:

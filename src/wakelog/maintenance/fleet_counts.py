@@ -20,7 +20,7 @@ from wakelog.maintenance.live_sessions import FAILED
 from wakelog.model.events import Severity
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.json_fields import text_in
-from wakelog.session.status import NEEDS, standing
+from wakelog.session.status import NEEDS, read_condition
 from wakelog.store import Store
 
 OPEN_NEEDS: Final = tuple(need for need in NEEDS if need != "ended")
@@ -69,7 +69,7 @@ class FleetCounter:
             return known
         failed = info.outcome in FAILED
         try:
-            state = standing(self._store.resume(info.id))
+            state = read_condition(self._store.resume(info.id))
         except NotFoundError:
             return _SessionState(info.head, info.last_at, (), (), False)  # deleted while we looked
         except CorruptLogError:

@@ -11,7 +11,7 @@ from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.index.results import SessionInfo
 from wakelog.model.ids import SessionId
 from wakelog.session import Session
-from wakelog.session.status import NEEDS, Standing, standing
+from wakelog.session.status import NEEDS, SessionCondition, read_condition
 from wakelog.store import Store
 
 RECENT_S = 3600
@@ -25,7 +25,7 @@ class LiveSession(msgspec.Struct, frozen=True):
     """A session, its condition, and what the index knows of it."""
 
     session: Session[Any]
-    stand: Standing
+    condition: SessionCondition
     info: SessionInfo
 
 
@@ -71,20 +71,20 @@ def find_live(
             continue
         try:
             session: Session[Any] = store.resume(info.id)
-            stand = standing(session)
+            condition = read_condition(session)
         except NotFoundError:
             continue  # deleted while we looked
         except CorruptLogError as exc:
             unreadable.append((info, exc.message))
             continue
-        if wanted and not wanted.intersection(stand.needs):
+        if wanted and not wanted.intersection(condition.needs):
             continue
-        is_quiet = stand.need == "idle" and stand.at < oldest and not stand.document["flags"]
-        if stand.need == "ended" or (is_quiet and not everything):
+        is_quiet = condition.need == "idle" and condition.at < oldest and not condition.document["flags"]
+        if condition.need == "ended" or (is_quiet and not everything):
             continue
-        at_rest += stand.need == "idle"
-        found.append(LiveSession(session, stand, info))
-    found.sort(key=lambda live: (NEEDS.index(live.stand.need), -live.stand.at))
+        at_rest += condition.need == "idle"
+        found.append(LiveSession(session, condition, info))
+    found.sort(key=lambda live: (NEEDS.index(live.condition.need), -live.condition.at))
     return Fleet(tuple(found), hidden, tuple(unreadable))
 
 

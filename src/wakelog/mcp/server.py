@@ -232,7 +232,9 @@ def run_http(
     import uvicorn
 
     _log_in_lines()
-    app = trimming(build_server(LazyStore(opener, take_in), read_only=read_only).streamable_http_app(host=host))
+    app = strip_header_values(
+        build_server(LazyStore(opener, take_in), read_only=read_only).streamable_http_app(host=host)
+    )
     uvicorn.run(app, host=host, port=port, log_level="warning", server_header=False)
 
 
@@ -249,7 +251,7 @@ def _log_in_lines() -> None:
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
 
 
-def trimming(app: Any) -> Any:
+def strip_header_values(app: Any) -> Any:
     """Strips white space around header values. It is not part of them (RFC 9110 §5.5), but some HTTP parsers keep
     it."""
 

@@ -36,7 +36,7 @@ class Turns:
             try:
                 start_turn(session, text, actor="agent", source=f"{_PREFIX}{client}", trust="unverified", hold=hold)
             except BaseException:
-                hold.let_go()
+                hold.release()
                 raise
             self._held[session.id] = hold, client
 
@@ -75,7 +75,7 @@ class Turns:
     def _release(self, session: SessionId) -> None:
         held = self._held.pop(session, None)
         if held is not None:
-            held[0].let_go()
+            held[0].release()
 
 
 def _source(session: Session[Any]) -> str:

@@ -34,7 +34,7 @@ def is_aside(body: Mapping[str, Value]) -> bool:
     return body.get("role") == "user" and body.get("name") in ASIDES
 
 
-def unwrapped(text: str) -> str:
+def strip_agent_tags(text: str) -> str:
     """Removes the tags of coding agents from a text; the result may be empty."""
     if "<" not in text:
         return text

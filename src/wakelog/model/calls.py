@@ -21,11 +21,11 @@ from wakelog.model.machines import ACTION
 from wakelog.model.records import Header
 from wakelog.model.values import Value
 
-ASKS: Final = frozenset(kind for kind, (origins, _) in ACTION.items() if "" in origins)
+BEGIN_KINDS: Final = frozenset(kind for kind, (origins, _) in ACTION.items() if "" in origins)
 """Kinds that begin a call."""
-SETTLES: Final = frozenset(kind for kind, (_, status) in ACTION.items() if status == "done")
+END_KINDS: Final = frozenset(kind for kind, (_, status) in ACTION.items() if status == "done")
 """Kinds that end a call, unless it is retried."""
-ANSWERS: Final = SETTLES - {"action.denied", "action.abandoned"}
+ANSWERS: Final = END_KINDS - {"action.denied", "action.abandoned"}
 """The kinds of these that hold the outcome of a call that ran."""
 NOT_RUN: Final = ("never_ran", "denied")
 """Outcomes of a call that did not run."""
@@ -39,7 +39,7 @@ def outcome_of(kind: str, body: Mapping[str, Value]) -> str:
         return text_in(body, "outcome") or "succeeded"
     if kind == "action.reconciled":
         return text_in(body, "outcome")
-    return kind.removeprefix("action.") if kind in SETTLES or kind == "action.uncertain" else ""
+    return kind.removeprefix("action.") if kind in END_KINDS or kind == "action.uncertain" else ""
 
 
 class Call(msgspec.Struct):
@@ -83,7 +83,7 @@ class Call(msgspec.Struct):
             status="waiting" if body.get("approval") else "requested",
             seqs=[seq],
         )
-        if kind in SETTLES:
+        if kind in END_KINDS:
             call._end(seq, kind, body)
         return call
 
@@ -99,7 +99,7 @@ class Call(msgspec.Struct):
         if kind == "action.started":
             self.status, self.has_begun, self.outcome = "running", True, ""
             self.tries += 1
-        elif kind in SETTLES or kind == "action.uncertain":
+        elif kind in END_KINDS or kind == "action.uncertain":
             self._end(seq, kind, body)
         else:
             self.status = move[1]
@@ -139,7 +139,7 @@ class Calls(Generic[C]):
 
     def take(self, seq: Seq, kind: str, header: Header, body: Mapping[str, Value]) -> C | None:
         """Adds an event and returns its call, or None if the call is unknown."""
-        if kind in ASKS:
+        if kind in BEGIN_KINDS:
             call = self._kind.asked(seq, kind, header, body)
             self.by_request[seq] = call
             if call.action:

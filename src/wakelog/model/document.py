@@ -194,7 +194,7 @@ HOLD_LABEL = "hold"
 """The label that forbids erasing, pruning and deleting; its value is the reason. A rewind does not lift it."""
 
 
-def told_ops(delta: Value) -> list[dict[str, Value]]:
+def agent_ops(delta: Value) -> list[dict[str, Value]]:
     """Returns the operations of a patch that show what the agent did."""
     ops = delta if type(delta) is list else []
     return [op for op in ops if type(op) is dict and not str(op.get("path")).startswith(KEPT_BY_ADAPTERS)]

@@ -38,5 +38,5 @@ def count_in(body: Mapping[str, Any], field: str) -> int:
     return as_count(body.get(field))
 
 
-def without(body: Mapping[str, Any], fields: Container[str]) -> dict[str, Any]:
+def without_fields(body: Mapping[str, Any], fields: Container[str]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in fields}

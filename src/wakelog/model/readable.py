@@ -21,7 +21,7 @@ _SYSTEM: Final = ("system", "instructions", "system_instruction", "systemInstruc
 _NOT_PARAMS: Final = frozenset({*_HISTORY, *_SYSTEM, "tools"})
 
 
-def laid_out(value: Value) -> str:
+def format_value(value: Value) -> str:
     """Formats a value for people."""
     if content_text(value):
         parts = parts_of(value)
@@ -116,7 +116,7 @@ def _call_lines(name: str, arguments: Value) -> Iterator[str]:
     if arguments is None:
         yield f"→ {name}"
         return
-    lines = laid_out(arguments).split("\n")
+    lines = format_value(arguments).split("\n")
     if len(lines) == 1:
         yield f"→ {name} {lines[0]}"
     else:

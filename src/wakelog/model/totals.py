@@ -78,7 +78,7 @@ def count_call(
     return last if is_model else here
 
 
-def added_up(rows: Sequence[Sequence[int]], key: int, kept: Sequence[int] = ()) -> list[tuple[int, ...]]:
+def merge_rows(rows: Sequence[Sequence[int]], key: int, kept: Sequence[int] = ()) -> list[tuple[int, ...]]:
     """Merges rows with the same first `key` numbers. Other columns are summed, except those in `kept`: there the
     largest number stays, or for a negative column the smallest that is not 0."""
     out: dict[tuple[int, ...], list[int]] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from wakelog.model.calls import ASKS
+from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.ids import Seq
 from wakelog.model.values import INT_MAX, Value
 
@@ -51,7 +51,7 @@ def count_event(
     elif kind == "file.changed":
         turn.added += _lines(body.get("added"))
         turn.removed += _lines(body.get("removed"))
-    elif kind in ASKS and not is_pruned:
+    elif kind in BEGIN_KINDS and not is_pruned:
         is_model = effect == "model"
         turn.model_calls += is_model
         turn.tool_calls += not is_model

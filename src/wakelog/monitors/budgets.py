@@ -81,7 +81,7 @@ def uses(budget: Mapping[str, Value]) -> tuple[LimitUse, ...]:
     return tuple(LimitUse(unit, spent.get(key, 0), limits.get(key)) for unit, key in KEYS.items())
 
 
-def reached(budget: Mapping[str, Value]) -> tuple[LimitUse, ...]:
+def reached_limits(budget: Mapping[str, Value]) -> tuple[LimitUse, ...]:
     """The limits that are reached."""
     return tuple(use for use in uses(budget) if use.is_reached)
 
@@ -162,11 +162,11 @@ def check_budget(log: Log) -> None:
     budget = log.part("budget")
     if not budget["limits"]:
         return
-    spent = reached({"limits": budget["limits"], "spent": _with_subagents(log, budget["spent"])})
+    spent = reached_limits({"limits": budget["limits"], "spent": _with_subagents(log, budget["spent"])})
     if not spent:
         return
     note_reached(log, spent)
-    why = how_to_go_on(log, spent)
+    why = budget_hint(log, spent)
     # Refused if the session is paused or over already.
     with contextlib.suppress(NotAllowedError):
         log.append(EventDraft(ev.SessionPaused(why=why), actor="runtime"))
@@ -191,7 +191,7 @@ def note_reached(log: Log, spent: tuple[LimitUse, ...], *, actor: str = "runtime
                 log.append(EventDraft(event, actor=actor), commit_id=commit_id)
 
 
-def how_to_go_on(log: Log, spent: tuple[LimitUse, ...]) -> str:
+def budget_hint(log: Log, spent: tuple[LimitUse, ...]) -> str:
     """Why the session stops here, and the command to continue."""
     words = " and ".join(use.words for use in spent)
     return f"the budget is reached: {words}; {_raise_command(log, spent)} && wakelog resume {_handle(log)} goes on"

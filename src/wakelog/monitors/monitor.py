@@ -25,7 +25,7 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import EventDraft
 from wakelog.monitors import budgets
 from wakelog.monitors.repetition_rules import Loop, RepeatedFailure, RetryDivergence
-from wakelog.monitors.rules import Found, Given, Rule, RuleFinding, as_findings, fresh
+from wakelog.monitors.rules import Found, Given, Rule, RuleFinding, as_findings, new_rule
 from wakelog.monitors.session_rules import BudgetRule, LeaseTakeover, PendingEvicted, Stall
 from wakelog.monitors.session_view import ACTOR, SessionView
 from wakelog.monitors.trust_rules import SecretSeen, UntrustedEffect
@@ -38,7 +38,7 @@ PAUSING = ("budget",)
 """The rules that pause a session by default: whoever sets a budget wants it kept."""
 
 
-def pausing(on_effect: str) -> tuple[str, ...]:
+def pausing_rules(on_effect: str) -> tuple[str, ...]:
     """The rules that may pause a session. `on_effect` is what to do about an untrusted effect: `flag` or `ask`."""
     return (*PAUSING, "untrusted-effect") if on_effect == "ask" else PAUSING
 
@@ -70,7 +70,7 @@ class Monitor:
         judged; by default, all events of the session are, but not those of its parent. Without `writes`, findings are
         returned but not recorded."""
         self.log = log
-        self.rules: list[Rule] = [fresh(rule) for rule in (built_in() if rules is None else rules)]
+        self.rules: list[Rule] = [new_rule(rule) for rule in (built_in() if rules is None else rules)]
         self._pause = pause
         self._writes = writes
         self._lock = threading.RLock()
@@ -170,7 +170,7 @@ class Monitor:
             if done is not None:
                 raised.append(done)
         if self._writes and any(done.rule == "budget" for done in raised):
-            budgets.note_reached(self.log, budgets.reached(self.log.part("budget")), actor=ACTOR)
+            budgets.note_reached(self.log, budgets.reached_limits(self.log.part("budget")), actor=ACTOR)
         return raised
 
     def _record(self, rule: str, finding: RuleFinding, cause: Seq) -> RaisedFinding | None:
@@ -222,14 +222,14 @@ class Monitor:
         """Whether a finding still holds after everything that was read. The session is not paused for something that is
         over, or after which a person continued."""
         if finding.flag.startswith("budget:"):
-            return bool(budgets.reached(self.log.part("budget")))
+            return bool(budgets.reached_limits(self.log.part("budget")))
         later = itertools.islice(self._queue, 1, None)
         return cause > self._seen.told_to_go_on and not any(f.is_over and f.flag == finding.flag for _, f, _ in later)
 
     def _pause_event(self, finding: RuleFinding) -> ev.SessionPaused:
-        spent = budgets.reached(self.log.part("budget")) if finding.flag.startswith("budget:") else ()
+        spent = budgets.reached_limits(self.log.part("budget")) if finding.flag.startswith("budget:") else ()
         if spent:
-            return ev.SessionPaused(why=budgets.how_to_go_on(self.log, spent))
+            return ev.SessionPaused(why=budgets.budget_hint(self.log, spent))
         return ev.SessionPaused(why=f"{finding.flag}: {finding.message}")
 
 

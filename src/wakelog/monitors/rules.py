@@ -83,7 +83,7 @@ def over(flag: str, why: str) -> RuleFinding:
     return RuleFinding(flag, why, is_over=True)
 
 
-def fresh(given: Given) -> Rule:
+def new_rule(given: Given) -> Rule:
     """A new instance of a rule, for one session."""
     if isinstance(given, type):
         return cast(Rule, given())
@@ -118,7 +118,7 @@ def load_rules(place: str) -> list[Given]:
         found = load_attribute(place, misnamed)
         rules = list(found) if isinstance(found, Sequence) else [found]
         for rule in rules:
-            fresh(rule)
+            new_rule(rule)
     except InvalidInputError:
         raise
     except Exception as exc:  # importing runs the user's code

@@ -15,7 +15,7 @@ import msgspec
 
 from wakelog.codec.canonical import hash_value
 from wakelog.log.reader import Entry
-from wakelog.model.calls import ASKS, SETTLES, Call
+from wakelog.model.calls import BEGIN_KINDS, END_KINDS, Call
 from wakelog.model.ids import Seq
 from wakelog.model.json_fields import text_in
 from wakelog.model.trust import distrust
@@ -209,14 +209,14 @@ class SessionView:
 
     def _take_action(self, entry: Entry) -> None:
         kind, action = entry.kind, text_in(entry.body, "action")
-        call = self._begin(entry) if kind in ASKS else self.open.get(action)
+        call = self._begin(entry) if kind in BEGIN_KINDS else self.open.get(action)
         if call is None or kind == "action.evidence":
             self.call = call or next((c for c in reversed(self.calls) if c.action == action), None)
             return
         self.call = call
-        if kind not in ASKS:
+        if kind not in BEGIN_KINDS:
             call.take(entry.seq, kind, entry.header, entry.body)
-        if kind in SETTLES:
+        if kind in END_KINDS:
             self._end(call, entry)
 
     def _begin(self, entry: Entry) -> SeenCall:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wakelog.log.reader import Entry
-from wakelog.model.calls import ASKS
+from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.events import Severity
 from wakelog.model.ids import Seq
 from wakelog.monitors.carried_addresses import Addresses, is_lookup, is_project_tool, reads_project
@@ -56,14 +56,14 @@ class UntrustedEffect:
             self._reported.clear()
         elif entry.kind == "trust.endorsed":
             return self._clear_endorsed(entry)
-        found = self._judge(entry, seen) if entry.kind in ASKS else None
+        found = self._judge(entry, seen) if entry.kind in BEGIN_KINDS else None
         self._remember(entry, seen)
         return found
 
     def _remember(self, entry: Entry, seen: SessionView) -> None:
         """Remembers what was read: addresses, and content from outside the project."""
         call, header = seen.call, entry.header
-        if entry.kind in ASKS and call is not None and not call.is_model:
+        if entry.kind in BEGIN_KINDS and call is not None and not call.is_model:
             self._reads_project[call.action] = reads_project(call.tool, seen.read(entry, "input"))
         if entry.kind not in _READABLE or _is_by_model(entry, call):
             return  # an address is not trusted because a model repeats it

@@ -23,7 +23,7 @@ from wakelog.provenance.effective_trust import TrustByEvent
 from wakelog.provenance.event_index import OUTSIDE
 from wakelog.provenance.graph import WINDOW, Graph, Known
 from wakelog.provenance.taint import PARTS, Part, Touched, describe, part_of, spread
-from wakelog.provenance.targets import What, distrusted, find_sources
+from wakelog.provenance.targets import What, distrusted_target, find_sources
 from wakelog.provenance.why import Why, why
 
 SESSIONS_MAX = 50
@@ -114,7 +114,7 @@ class _Spread:
     def run(self, log: Log, source: What | None, rank: int) -> TaintAcross:
         graph = Graph(log, None, wide=self._wide)
         trusts = TrustByEvent(graph)
-        target = find_sources(graph, trusts, source) if source is not None else distrusted(graph, trusts, rank)
+        target = find_sources(graph, trusts, source) if source is not None else distrusted_target(graph, trusts, rank)
         queue = deque([_Arrival(log, frozenset(target.seqs), None, False)])
         counts_roots, self._by_trust = target.kind == "source", source is None
         while queue:

@@ -147,7 +147,7 @@ def _least_known(graph: Graph, seqs: frozenset[Seq]) -> Known:
     return found
 
 
-def raised_by(log: Log, targets: tuple[Seq, ...]) -> tuple[Seq, ...]:
+def newly_trusted(log: Log, targets: tuple[Seq, ...]) -> tuple[Seq, ...]:
     """The events that would be trusted more if some were endorsed now."""
     graph = Graph(log)
     mark = Judgement(graph.head + 1, "endorsed", "")

@@ -17,7 +17,7 @@ import msgspec
 
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.model.calls import ANSWERS, ASKS
+from wakelog.model.calls import ANSWERS, BEGIN_KINDS
 from wakelog.model.ids import Seq
 from wakelog.model.trust import distrust
 from wakelog.state.patch import tokens_of
@@ -72,7 +72,7 @@ _CLAIMS = frozenset({
     "decision.made", "fact.recorded", "fact.retracted", "dead_end.noted", "artefact.recorded", "file.changed",
     "resource.touched", "state.patched", "subagent.spawned", "input.requested",
 })  # fmt: skip
-_OUTCOMES = (ANSWERS - ASKS) | {"action.evidence"}
+_OUTCOMES = (ANSWERS - BEGIN_KINDS) | {"action.evidence"}
 _ABOUT = frozenset({"flag.raised", "note.added", "trust.endorsed", "step.invalidated"})
 _PLUMBING = frozenset({
     "action.started", "action.approved", "action.denied", "action.uncertain", "action.abandoned", "turn.started",
@@ -90,7 +90,7 @@ _ROLES = {
     "input.answered": Role.INPUT,
 }
 _READ = frozenset({
-    *_CLAIMS, *ASKS, *_OUTCOMES, *_ABOUT, "message.added",
+    *_CLAIMS, *BEGIN_KINDS, *_OUTCOMES, *_ABOUT, "message.added",
     "history.compacted", "history.rewound", "history.adopted", "input.answered", "subagent.returned",
 })  # fmt: skip
 """The kinds whose bodies are decoded."""
@@ -259,8 +259,8 @@ class TrackReader:
         """Keeps the kind of call that an event before the first read one belongs to; `asked` is its request."""
         tracks, seq = self.tracks, entry.seq
         tracks.kinds[seq] = sys.intern(entry.kind)
-        request = entry if entry.kind in ASKS else asked
-        if request is not None and request.kind in ASKS:
+        request = entry if entry.kind in BEGIN_KINDS else asked
+        if request is not None and request.kind in BEGIN_KINDS:
             body = _read_body(request)
             tracks.effects[seq] = _EFFECT.get(body.effect, EXTERNAL)
             if request is entry:
@@ -268,7 +268,7 @@ class TrackReader:
 
     def _effect(self, kind: str, cause: Seq, body: _Body) -> int:
         """The effect class of a call; for an outcome, that of its request. Undeclared calls are external."""
-        if kind in ASKS:
+        if kind in BEGIN_KINDS:
             return _EFFECT.get(body.effect, EXTERNAL)
         return self.tracks.effects[cause] if kind in _OUTCOMES else 0
 
@@ -315,7 +315,7 @@ class TrackReader:
 
     def _remember(self, entry: Entry, body: _Body) -> None:
         tracks, seq, kind = self.tracks, entry.seq, entry.kind
-        if kind in ASKS:
+        if kind in BEGIN_KINDS:
             self._newest_of_action[body.action] = seq
             tracks.tools[seq] = sys.intern(body.tool)
         elif kind in _OUTCOMES:

@@ -104,7 +104,7 @@ class Graph:
     def tracks(self) -> EventArrays:
         return read_tracks(self.log, self._at)
 
-    def widened(self) -> Graph:
+    def widen(self) -> Graph:
         """The same graph with wide windows; nothing is read again."""
         return Graph(self.log, self._at, wide=True, tracks=self.tracks)
 

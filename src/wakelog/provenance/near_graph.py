@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from wakelog.log import Log
 from wakelog.log.reader import Entry, read_commits
-from wakelog.model.calls import ASKS
+from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.ids import Seq
 from wakelog.model.records import Commit
 from wakelog.provenance.event_index import EdgeKind, EventArrays, Role, TrackReader
@@ -118,7 +118,9 @@ class _NearReader(TrackReader):
             # Only the request of a call says which kind of call it is.
             earlier = self._log.entry(cause)
             request = earlier.header.cause
-            self.take_earlier(earlier, self._log.entry(request) if request and earlier.kind not in ASKS else None)
+            self.take_earlier(
+                earlier, self._log.entry(request) if request and earlier.kind not in BEGIN_KINDS else None
+            )
         super().take(entry)
         found = {link.kind for link in self.tracks.links.get(entry.seq, ())}
         if not found.issuperset(_expected_links(entry)):

@@ -25,7 +25,7 @@ from wakelog.provenance.event_index import OUTSIDE, Condition, EdgeKind, Judgeme
 from wakelog.provenance.graph import MATCHED, WINDOW, Edge, Graph, Known, known_of
 from wakelog.provenance.graph_walk import Reach, Walk, walk_on
 from wakelog.provenance.key_writers import data_writers
-from wakelog.provenance.targets import Target, What, distrusted, find_sources
+from wakelog.provenance.targets import Target, What, distrusted_target, find_sources
 from wakelog.provenance.text_matches import match_from
 
 Part = Literal["effect", "decision", "fact", "data", "file", "artefact", "sub-agent", "dead end"]
@@ -146,7 +146,7 @@ def taint_by_trust(
     walk stops at endorsed events."""
     graph = Graph(log, at, wide=wide)
     trusts = TrustByEvent(graph)
-    target = distrusted(graph, trusts, distrust(trust))
+    target = distrusted_target(graph, trusts, distrust(trust))
     return _answer(graph, trusts, target, trusts.endorsed(), parts, items)
 
 
@@ -159,7 +159,7 @@ def _answer(
     found = [s for s in walk.reached if part_of(graph, s) in wanted and (s not in begun or _counts(graph, target, s))]
     found.sort(key=lambda s: (-walk.reached[s].strength, s))
     shown = found[:items] if items else found
-    wider = walk_on(graph.widened(), begun, None, stops).reached if not graph.wide else walk.reached
+    wider = walk_on(graph.widen(), begun, None, stops).reached if not graph.wide else walk.reached
     sources = Counter(graph.source(s) for s in begun)
     return Taint(
         session=graph.log.id,

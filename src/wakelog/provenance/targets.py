@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from wakelog.errors import InvalidInputError, NotFoundError
-from wakelog.model.document import is_key, told_ops
+from wakelog.model.document import agent_ops, is_key
 from wakelog.model.ids import Seq
 from wakelog.model.trust import TRUSTS
 from wakelog.provenance.effective_trust import TrustByEvent
@@ -91,7 +91,7 @@ def narrow(graph: Graph, target: Target) -> Target:
 
 def _is_telling(graph: Graph, seq: Seq) -> bool:
     kind = graph.tracks.kinds[seq]
-    return kind in _TOLD and (kind != "state.patched" or bool(told_ops(graph.log.entry(seq).delta)))
+    return kind in _TOLD and (kind != "state.patched" or bool(agent_ops(graph.log.entry(seq).delta)))
 
 
 def _file(graph: Graph, what: str) -> Target:
@@ -150,7 +150,7 @@ def find_sources(graph: Graph, trusts: TrustByEvent, source: What) -> Target:
     return find(graph, source)
 
 
-def distrusted(graph: Graph, trusts: TrustByEvent, rank: int) -> Target:
+def distrusted_target(graph: Graph, trusts: TrustByEvent, rank: int) -> Target:
     """Everything that is distrusted for its own sake: stamped when it came in, or invalidated."""
     marks = graph.tracks.marks
     seqs = [

@@ -15,7 +15,7 @@ import msgspec
 
 from wakelog.errors import NotFoundError
 from wakelog.log.reader import Entry, fetch, open_commit, read_commits
-from wakelog.model.document import told_ops
+from wakelog.model.document import agent_ops
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.values import Value
@@ -66,10 +66,10 @@ Wanted = dict[str, list[Seq]]
 """Needle → the events it was taken from."""
 
 
-def written(graph: Graph, entry: Entry) -> list[str]:
+def written_texts(graph: Graph, entry: Entry) -> list[str]:
     """What the agent wrote in an event; for a file only the new lines, for a patch the new values."""
     if entry.kind == "state.patched":
-        return [text for op in told_ops(entry.delta) for text in texts_of(op.get("value"))]
+        return [text for op in agent_ops(entry.delta) for text in texts_of(op.get("value"))]
     if entry.kind == "file.changed":
         before = {line.strip() for text in _texts(graph, entry, ("before",)) for line in text.splitlines()}
         after = (line.strip() for text in _texts(graph, entry, ("after",)) for line in text.splitlines())
@@ -77,7 +77,7 @@ def written(graph: Graph, entry: Entry) -> list[str]:
     return _texts(graph, entry, _WRITTEN.get(entry.kind, ()))
 
 
-def read(graph: Graph, entry: Entry) -> str:
+def readable_text(graph: Graph, entry: Entry) -> str:
     """What a model could read of an event."""
     return "\n".join(_texts(graph, entry, _READ.get(entry.kind, ())))
 
@@ -147,7 +147,7 @@ def match_from(graph: Graph, sources: Iterable[Seq], targets: Iterable[Seq]) -> 
         wanted = _wanted(graph, _entries_at(graph, later[start : start + _CHUNK]))
         by_start = _by_start(wanted)
         for entry in _entries_at(graph, chosen):
-            for needle in _held(read(graph, entry), by_start):
+            for needle in _held(readable_text(graph, entry), by_start):
                 mine.setdefault(needle, []).extend(wanted[needle])
     found = _first_mentions(graph, mine)
     return _edges(mine, {needle: seq for needle, seq in found.items() if seq in set(chosen)})
@@ -157,7 +157,7 @@ def _wanted(graph: Graph, entries: Iterable[Entry]) -> Wanted:
     wanted: Wanted = {}
     for entry in entries:
         if entry.is_intact:
-            for needle in needles_of(written(graph, entry)):
+            for needle in needles_of(written_texts(graph, entry)):
                 wanted.setdefault(needle, []).append(entry.seq)
     return wanted
 
@@ -207,7 +207,7 @@ def _first_mentions(graph: Graph, wanted: Wanted) -> dict[str, Seq]:
             break
         hits = [n for n in left if n in content] if len(left) <= FEW else _held(content, by_start) & left.keys()
         # A hit is read again and checked against its hash: the scan itself does not verify bytes.
-        sure = _held(read(graph, graph.log.entry(seq)), by_start) if hits else ()
+        sure = _held(readable_text(graph, graph.log.entry(seq)), by_start) if hits else ()
         for needle in hits:
             if needle in sure:
                 found[needle] = seq
@@ -254,7 +254,7 @@ def _contents_of_likely_commits(graph: Graph, upto: Seq, needles: Iterable[str])
                 if following is None and entry.kind == "turn.started" and entry.seq < graph.head:
                     following = graph.log.entry(entry.seq + 1)
                 if is_read_by_models(entry, following):
-                    yield entry.seq, read(graph, entry)
+                    yield entry.seq, readable_text(graph, entry)
 
 
 def _may_hold(stored: bytes, marks: Collection[bytes]) -> bool:

@@ -24,7 +24,7 @@ from wakelog.provenance.near_graph import TURNS_BEFORE, NearGraph, PlainLog, Unr
 from wakelog.provenance.targets import Target, What, find, narrow, point_in
 from wakelog.provenance.text_matches import is_target, match
 from wakelog.timeline.slices import tool_of
-from wakelog.timeline.turn_words import TurnWords, asked_for
+from wakelog.timeline.turn_words import TurnWords, request_of_turn
 
 DEPTH, STEPS = 12, 60
 FAN = 5
@@ -155,7 +155,7 @@ def _answer(graph: Graph, found: Target, depth: int, steps: int) -> Why:
         s for s in walk.reached if graph.is_claim(s) and not (graph.edges(s) or extra.get(s) or graph.is_origin(s))
     ]
     turn = log.entry(target.seqs[0]).header.turn if target.seqs else 0
-    asked = asked_for(log, turn)
+    asked = request_of_turn(log, turn)
     return Why(
         log.id,
         graph.head,

@@ -21,7 +21,7 @@ from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import is_erased
 from wakelog.model.values import Value
-from wakelog.replay.call_text import call_text, differing, value_text
+from wakelog.replay.call_text import call_text, differing_names, value_text
 from wakelog.replay.recording import RecordedCall, RecordedTurn, Recording
 from wakelog.replay.report import ReplayRow, Verdict
 from wakelog.state.patch import equal
@@ -163,7 +163,7 @@ class Matcher:
             if step.tool != made.tool or step.number < self._first_redacted or step.gone:
                 continue
             recorded = self.recording.input_of(step)
-            if differing(recorded, self._redact(made.input)) in ((), ("shown",) if step.is_model else ()):
+            if differing_names(recorded, self._redact(made.input)) in ((), ("shown",) if step.is_model else ()):
                 made.note = "apart from secrets, which are masked in the record"
                 return step
         return None
@@ -213,7 +213,7 @@ class Matcher:
         )
 
     def _differs(self, made: ReplayedCall, step: RecordedCall, recorded: Value) -> tuple[str, ...]:
-        names = differing(recorded, made.input)
+        names = differing_names(recorded, made.input)
         if step.is_model and step.tool != made.tool:
             return ("model", *(n for n in names if n != "model"))
         return names

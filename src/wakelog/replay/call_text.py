@@ -11,7 +11,7 @@ from wakelog.state.patch import equal
 VALUE_MAX, LINE_MAX = 40, 160
 
 
-def differing(a: Value, b: Value) -> tuple[str, ...]:
+def differing_names(a: Value, b: Value) -> tuple[str, ...]:
     """The names of arguments that differ."""
     one, two = (value if isinstance(value, Mapping) else {} for value in (a, b))
     return tuple(n for n in dict.fromkeys((*two, *one)) if n not in one or n not in two or not equal(one[n], two[n]))
@@ -23,7 +23,7 @@ def call_text(tool: str, input: Value, beside: Value = None) -> str:
     if not isinstance(input, Mapping):
         return f"{tool}(…)"
     other = beside if isinstance(beside, Mapping) else None
-    first = differing(input, other) if other is not None else ()
+    first = differing_names(input, other) if other is not None else ()
     names = [*(n for n in first if n in input), *(n for n in input if n not in first)]
     # `shown` is only a hash, and the model's name may be the tool's.
     names = [n for n in names if n != "shown" and not (n == "model" and input[n] == tool)]

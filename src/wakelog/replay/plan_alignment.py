@@ -30,7 +30,7 @@ RECORDINGS_MIN = 3
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-def refused(why: str, hint: str = "") -> NotAllowedError:
+def not_promotable(why: str, hint: str = "") -> NotAllowedError:
     return NotAllowedError(f"this cannot become a plan: {why}", kind="not-promotable", hint=hint)
 
 
@@ -46,14 +46,14 @@ def align(name: str, plans: Sequence[Plan], sources: Sequence[str]) -> Plan:
     chosen = max(groups.values(), key=len, default=[])
     if len(chosen) < RECORDINGS_MIN:
         made = "; ".join(" → ".join(tool for tool, _ in shape) for shape in list(groups)[:3])
-        raise refused(
+        raise not_promotable(
             f"fewer than {RECORDINGS_MIN} successful instances make the same calls ({made})",
             "a loop must go through a list that is in an input or a result",
         )
     return _Alignment(name, [plan for plan, _ in chosen]).plan([source for _, source in chosen])
 
 
-def cut(plan: Plan, first: Seq, last: Seq) -> Plan:
+def cut_plan(plan: Plan, first: Seq, last: Seq) -> Plan:
     """The steps of a plan that were recorded in a range, renumbered. References to earlier steps become values."""
     steps = [step for step in plan.steps if first <= step.seq <= last]
     numbers = {step.number: number for number, step in enumerate(steps, 1)}
@@ -160,11 +160,11 @@ class _Alignment:
     def _step(self, steps: Sequence[PlanStep]) -> PlanStep:
         first = steps[0]
         if effects := {step.effect for step in steps} - {first.effect}:
-            raise refused(f"{first.tool} has different effects: {', '.join(sorted({first.effect, *effects}))}")
+            raise not_promotable(f"{first.tool} has different effects: {', '.join(sorted({first.effect, *effects}))}")
         names = [tuple(sorted(step.input)) for step in steps]
         if len(set(names)) > 1:
             either = " or ".join(", ".join(arguments) or "none" for arguments in dict.fromkeys(names))
-            raise refused(f"{first.tool} is called with different arguments: {either}")
+            raise not_promotable(f"{first.tool} is called with different arguments: {either}")
         where = f"step {first.number} ({first.tool})"
         over = self._align_values([step.over for step in steps], where, "items") if first.over is not None else None
         input = {key: self._align_values([step.input[key] for step in steps], where, key) for key in first.input}
@@ -194,7 +194,7 @@ class _Alignment:
                 return {key: self._align_values([v[key] for v in values], where, key) for key in values[0]}
         if all(type(value) is list for value in values) and len({len(value) for value in values}) == 1:
             return [self._align_values(items, where, name) for items in zip(*values, strict=True)]
-        raise refused(
+        raise not_promotable(
             f"{where} is called with different values of {name!r}, and not all of them come from an input or an"
             " earlier result",
             "plan one of them by hand: wakelog replay NAME@TURN --plan --json",
@@ -203,7 +203,7 @@ class _Alignment:
     def _align_texts(self, values: Sequence[Value], where: str, name: str) -> Value:
         texts = [value["$text"] for value in values]
         if len({len(parts) for parts in texts}) > 1:
-            raise refused(f"the text {name!r} of {where} is put together in different ways")
+            raise not_promotable(f"the text {name!r} of {where} is put together in different ways")
         return {"$text": [self._align_values(parts, where, name) for parts in zip(*texts, strict=True)]}
 
     def _parameter(self, name: str, values: Sequence[Value], wanted: str) -> str:

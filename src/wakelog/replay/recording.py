@@ -17,7 +17,7 @@ from wakelog.compare.trajectory import select_extent
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.model.calls import ASKS, Call, Calls, outcome_of
+from wakelog.model.calls import BEGIN_KINDS, Call, Calls, outcome_of
 from wakelog.model.ids import Seq
 from wakelog.model.json_fields import text_in
 from wakelog.model.payloads import as_ref
@@ -213,7 +213,7 @@ class _RecordingReader:
         elif kind == "payload.redacted":
             for step in self.steps:
                 step.redacted = step.redacted or body.get("target") in step.seqs
-        elif kind in ASKS:
+        elif kind in BEGIN_KINDS:
             self._begin_step(entry, entry)
         else:
             self._join(entry)
@@ -267,7 +267,7 @@ class _RecordingReader:
         """The step of a call that an attempt out of view requested, and that this attempt continued."""
         begins = entry.kind == "action.started" or (entry.kind == "action.reconciled" and _is_ours(entry))
         request = self.log.entry(entry.header.cause) if begins and entry.header.cause else None
-        if request is None or request.kind not in ASKS:
+        if request is None or request.kind not in BEGIN_KINDS:
             return None
         step = self._begin_step(entry, request)
         for earlier in self.log.entries(after=request.seq, upto=entry.seq):

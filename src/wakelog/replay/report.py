@@ -114,10 +114,10 @@ def sentence(row: ReplayRow, total: int) -> str:
         return f"{place} called {row.made} before {row.recorded}, which the recording has first{at}. The order differs."
     if row.differs == ("result",):
         return f"{place} called {row.made}{at}, with another result: {row.note}"
-    return f"{place} called {row.made} but the recording has {row.recorded}{at}. {what_differs(row)}"
+    return f"{place} called {row.made} but the recording has {row.recorded}{at}. {describe_differences(row)}"
 
 
-def what_differs(row: ReplayRow) -> str:
+def describe_differences(row: ReplayRow) -> str:
     """Which arguments differ, as a sentence."""
     names = [n for n in row.differs if n not in ("shown", "model")]
     parts = ["The model differs."] if "model" in row.differs else []

@@ -43,7 +43,7 @@ class TrustMark(msgspec.Struct, frozen=True):
                 f"{self.trust!r} is not a level of trust", kind="bad-trust", hint=f"one of {', '.join(TRUSTS)}"
             )
 
-    def lowered(self, other: TrustMark) -> TrustMark:
+    def lower_to(self, other: TrustMark) -> TrustMark:
         """The less trusted of two, with its source."""
         if other.trust == self.trust:
             return self
@@ -64,7 +64,7 @@ class CurrentCall:
         self.attempt = attempt
         self.cost = Cost()
 
-    def again(self) -> CurrentCall:
+    def next_try(self) -> CurrentCall:
         """The next try of the same call."""
         return CurrentCall(self.action, self.tool, self.key, self.attempt + 1)
 
@@ -150,7 +150,7 @@ def in_call(call: CurrentCall) -> Iterator[None]:
 @contextlib.contextmanager
 def untrusted(source: str, trust: Trust = "untrusted") -> Iterator[None]:
     """Marks everything recorded inside this `with`, and everything that depends on it, as coming from `source`."""
-    token = _mark.set(_mark.get().lowered(TrustMark(trust, source)))
+    token = _mark.set(_mark.get().lower_to(TrustMark(trust, source)))
     try:
         yield
     finally:
@@ -208,13 +208,13 @@ class Flow:
     ) -> EventDraft:
         """Makes a draft with cause and trust. What the agent does depends on the model's newest answer; a message that
         `answers` a call depends on its result. `mark` is the trust of the events it was derived from."""
-        mark = mark.lowered(_mark.get())
+        mark = mark.lower_to(_mark.get())
         cause = 0
         if answers in self._results:
             seq, of_result = self._results[answers]
-            derived_from, mark = (*derived_from, (seq, seq)), mark.lowered(of_result)
+            derived_from, mark = (*derived_from, (seq, seq)), mark.lower_to(of_result)
         if actor == "agent":
-            cause, mark = self.cause, mark.lowered(self.mark)
+            cause, mark = self.cause, mark.lower_to(self.mark)
         return EventDraft(
             event, actor=actor, cause=cause, derived_from=derived_from, source=mark.source, trust=mark.trust
         )
@@ -224,5 +224,5 @@ class Flow:
         trusted source the session ever met. The state keeps those sources."""
         least = TRUSTED
         for source, met in self.log.part("trust").items():
-            least = least.lowered(TrustMark(met["trust"], source))
+            least = least.lower_to(TrustMark(met["trust"], source))
         return tuple(self.log.view()), least

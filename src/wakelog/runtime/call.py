@@ -187,7 +187,7 @@ class Runtime:
         approval = approval or (self.asks_untrusted and request.has_effects and self._is_untrusted(running))
         if policy.effect == "pure" and not (policy.retry or approval or commit_id):
             running.has_intent = False
-            running.mark = running.mark.lowered(self.flow.mark)
+            running.mark = running.mark.lower_to(self.flow.mark)
             return Next.RUN
         if not policy.is_safe:
             self._refuse_if_uncertain(running)
@@ -223,7 +223,7 @@ class Runtime:
 
     def _is_untrusted(self, running: RunningCall) -> bool:
         """Whether the call depends on untrusted input."""
-        return running.mark.lowered(self.flow.mark).lowered(current_mark()).trust == "untrusted"
+        return running.mark.lower_to(self.flow.mark).lower_to(current_mark()).trust == "untrusted"
 
     def _refuse_if_uncertain(self, running: RunningCall) -> None:
         """Raises if the same effect was tried before and its outcome is still unknown."""
@@ -401,7 +401,7 @@ class Runtime:
         try:
             yield Do(functools.partial(self._record_retry, running, end))
             yield Sleep(running.request.tool.policy.wait_s(running.call.attempt))
-            running.call = running.call.again()
+            running.call = running.call.next_try()
             yield Do(functools.partial(self.record_start, running))
             if self.capture is not None and running.files_before is not None:
                 running.files_before = yield Do(self.capture.before)
@@ -435,7 +435,7 @@ class Runtime:
         call, policy = running.call, running.request.tool.policy
         mark = policy.mark(call.tool)
         if policy.effect in ("pure", "model"):
-            mark = mark.lowered(running.mark)
+            mark = mark.lower_to(running.mark)
         draft = self.flow.draft(event, actor="tool" if running.has_intent else "agent", mark=mark)
         outcome = draft if running.has_intent else self.pin_to_turn(draft)
         try:

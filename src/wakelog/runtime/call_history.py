@@ -11,7 +11,7 @@ import hashlib
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.model.calls import ASKS, Call
+from wakelog.model.calls import BEGIN_KINDS, Call
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.runtime.policy import SAFE
@@ -37,7 +37,7 @@ class PastCall(Call):
 def add_event(past: PastCall | None, entry: Entry) -> PastCall | None:
     """Returns what is known of a call after one more of its events."""
     event = entry.seq, entry.kind, entry.header, entry.body
-    if entry.kind in ASKS:
+    if entry.kind in BEGIN_KINDS:
         past = PastCall.asked(*event)
     elif past is not None:
         past.take(*event)

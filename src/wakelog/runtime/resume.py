@@ -271,7 +271,7 @@ def open_turn(runtime: Runtime, started: ev.TurnStarted, first_events: list[Even
         turn = retry_on_moved_head(runtime.log.id, "to open a turn", attempt)
     except BaseException:
         if hold is not None:
-            hold.let_go()
+            hold.release()
         raise
     runtime.flow.new_turn()
     return turn
@@ -317,7 +317,7 @@ class _Opening:
         log, last = self._log, self._last
         if record.is_done:  # another process has just completed it
             if self._hold is not None:
-                self._hold.let_go()
+                self._hold.release()
             return OpenTurn(record.turn, record.attempt, past=record.calls, record=record)
         past = {a: p for a, p in record.calls.items() if record.outcome != "failed" or not p.may_run_again}
         if record.turn and record.turn == last["number"]:

@@ -328,7 +328,7 @@ def _check_helper(opened: Any) -> None:
         )
 
 
-def unwrapped(outcome: Outcome, raises: tuple[type[BaseException], ...]) -> Any:
+def unwrap_outcome(outcome: Outcome, raises: tuple[type[BaseException], ...]) -> Any:
     """Returns what the model's caller gets: a stream, even one that will break; else the answer, or raises its
     error."""
     return outcome.result if is_stream(outcome.result) else outcome.unwrap(raises)

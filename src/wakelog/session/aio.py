@@ -18,7 +18,7 @@ from wakelog.runtime.models import model_call
 from wakelog.runtime.outcome import Outcome
 from wakelog.runtime.policy import Policy
 from wakelog.runtime.resume import check_turn_id
-from wakelog.runtime.streams import unwrapped
+from wakelog.runtime.streams import unwrap_outcome
 from wakelog.runtime.values import revive, storable
 from wakelog.session.budget import Monitors, SessionBudget
 from wakelog.session.calls import SessionCalls
@@ -218,7 +218,7 @@ class Aio(AwaitedVerbs):
         """Calls an async model client, like `Session.model`."""
         runtime = runtime_for(self._target)
         request = model_call(runtime.flow, function, args, kwargs, context, policy, self._target._prices)
-        return unwrapped(await drive_async(runtime.run_call(request)), request.tool.policy.retry_on)
+        return unwrap_outcome(await drive_async(runtime.run_call(request)), request.tool.policy.retry_on)
 
     async def run_turn(
         self, id: str, function: Callable[[Turn[Any]], Awaitable[R]], user: Value = None, **how: Any

@@ -83,7 +83,7 @@ class Monitors:
         refused. You can also name the rules that may pause. By default only budgets do. `guards.remove(monitor.guard)`
         removes the monitor.
         """
-        from wakelog.monitors.monitor import Monitor, built_in, pausing
+        from wakelog.monitors.monitor import Monitor, built_in, pausing_rules
 
         session = self._session
         on_effect = session.store.on_effect if session.store is not None else "flag"
@@ -91,7 +91,7 @@ class Monitors:
         monitor = Monitor(
             session.log,
             rules or built_in(on_effect=on_effect),
-            pause=pausing(on_effect) if pause is None else pause,
+            pause=pausing_rules(on_effect) if pause is None else pause,
             after=max(0, session.head.seq - LOOK_BACK),
         )
         self.guards.append(monitor.guard)

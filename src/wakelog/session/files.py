@@ -147,9 +147,9 @@ class Files:
         if entry.kind != "file.changed" or not any(entry.body.get(n) is not None for n in CONTENT_FIELDS):
             return None
         from wakelog.files.file_diff import diff_sides
-        from wakelog.files.file_history import recorded
+        from wakelog.files.file_history import read_change
 
-        change = recorded(entry)
+        change = read_change(entry)
         return diff_sides(change.path, self._session.log, change.before, self._session.log, change.after)
 
     def plan(

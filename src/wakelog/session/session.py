@@ -268,7 +268,7 @@ class Session(Records[S], SessionReads[S]):
             if self._turn is turn:
                 self._turn = None
                 if self._runtime.turn is not None and self._runtime.turn.hold is not None:
-                    self._runtime.turn.hold.let_go()
+                    self._runtime.turn.hold.release()
                 self._runtime.turn = None
 
     # Calls
@@ -364,11 +364,11 @@ class Session(Records[S], SessionReads[S]):
         """
         from wakelog.runtime.driver import drive
         from wakelog.runtime.models import model_call
-        from wakelog.runtime.streams import unwrapped
+        from wakelog.runtime.streams import unwrap_outcome
 
         runtime = runtime_for(self)
         request = model_call(runtime.flow, function, args, kwargs, context, policy, self._prices)
-        return cast("R", unwrapped(drive(runtime.run_call(request)), request.tool.policy.retry_on))
+        return cast("R", unwrap_outcome(drive(runtime.run_call(request)), request.tool.policy.retry_on))
 
     # Data
 

@@ -30,7 +30,7 @@ URGENT = NEEDS[:4]
 """Needs that a person should look at."""
 
 
-class Standing(msgspec.Struct, frozen=True):
+class SessionCondition(msgspec.Struct, frozen=True):
     """A session's condition at a point."""
 
     head: Head
@@ -55,13 +55,13 @@ class Standing(msgspec.Struct, frozen=True):
         return pending
 
 
-def standing(session: Session[Any], at: Seq | None = None) -> Standing:
+def read_condition(session: Session[Any], at: Seq | None = None) -> SessionCondition:
     """Reads a session's head and state. It costs O(state), however long the history is."""
     with session.log.one_look():
-        return _standing(session, at)
+        return _read_condition(session, at)
 
 
-def _standing(session: Session[Any], at: Seq | None) -> Standing:
+def _read_condition(session: Session[Any], at: Seq | None) -> SessionCondition:
     head = session.head
     document = _document(session, head) if at is None else session.log.state(at)
     holder = session.log.living_holder() if at is None else ""
@@ -70,7 +70,7 @@ def _standing(session: Session[Any], at: Seq | None) -> Standing:
         when = _last_work(session, at or head.seq, when)
     is_over = any(use.is_reached for use in session.budget.spent(at))
     needs = _needs(document, holder, session.log.clock() - when, is_over)
-    return Standing(head, at or head.seq, when, document, holder, needs)
+    return SessionCondition(head, at or head.seq, when, document, holder, needs)
 
 
 def _document(session: Session[Any], head: Head) -> dict[str, Value]:

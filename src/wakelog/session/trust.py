@@ -89,10 +89,10 @@ class SessionTrust:
         self, targets: What | Iterable[What], *, by: str = "", why: str = "", dry_run: bool = False
     ) -> Endorsed:
         """Marks events as trusted from now on, and everything that depends only on them."""
-        from wakelog.provenance.blast_radius import Endorsed, raised_by, targets_of
+        from wakelog.provenance.blast_radius import Endorsed, newly_trusted, targets_of
 
         seqs = targets_of(self._session.log, targets)
-        raised = raised_by(self._session.log, seqs)
+        raised = newly_trusted(self._session.log, seqs)
         seq = 0 if dry_run else self._session._record(ev.TrustEndorsed(targets=seqs, by=by, why=why), actor="user")
         return Endorsed(self._session.id, seq, seqs, raised)
 

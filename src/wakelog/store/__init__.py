@@ -384,14 +384,14 @@ class Store(StoreQuestions):
         """Runs rules over all sessions, or one, from any process: the given rules, or else all built-in ones; with
         `beside`, both. `look` returns what is new. See `Session.monitors.add` for `pause`. `ended` includes ended
         sessions; without `writes` nothing is flagged."""
-        from wakelog.monitors.monitor import built_in, pausing
+        from wakelog.monitors.monitor import built_in, pausing_rules
         from wakelog.monitors.store_watch import Watcher
 
         return Watcher(
             self.engine,
             lambda id: Log(self.engine, id, clock=self.clock, redact=self.redact),
             rules if rules and not beside else (*built_in(on_effect=self.on_effect), *rules),
-            pause=pausing(self.on_effect) if pause is None else pause,
+            pause=pausing_rules(self.on_effect) if pause is None else pause,
             session=self.find(session) if session else None,
             ended=ended,
             writes=writes,

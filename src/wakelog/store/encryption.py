@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from wakelog.codec.envelope import ENCRYPTED, no_key
-from wakelog.config.settings import personal
+from wakelog.config.settings import user_setting
 from wakelog.encryption.engine import EncryptedEngine
 from wakelog.encryption.key_ring import KeyRing, MasterKey
 from wakelog.encryption.mark import HINT, mark_encrypted, ring_of
@@ -39,7 +39,7 @@ def with_encryption(engine: Engine, master: MasterKey | None = None) -> Engine:
         return EncryptedEngine(engine, made, made.id)
     if ring is None:
         return engine
-    if master is None and (source := personal("encryption.key")):
+    if master is None and (source := user_setting("encryption.key")):
         master = MasterKey.read(source)
     return EncryptedEngine(engine, _open_ring(ring, master) if master is not None else None, ring)
 
@@ -63,7 +63,7 @@ def ring_path(ring: str) -> Path:
     """Returns the file of a key ring."""
     from wakelog.config.folders import data_folder
 
-    return Path(personal("encryption.rings") or Path(data_folder()) / "keys").expanduser() / f"{ring}.keys"
+    return Path(user_setting("encryption.rings") or Path(data_folder()) / "keys").expanduser() / f"{ring}.keys"
 
 
 def _open_ring(ring: str, master: MasterKey) -> KeyRing:
@@ -78,7 +78,7 @@ def key_for_another(store: Store) -> str:
     encrypted."""
     if store.encryption.state is None:
         return ""
-    source = personal("encryption.key")
+    source = user_setting("encryption.key")
     if not source:
         raise no_key("a related store cannot be created")
     return source

@@ -49,7 +49,7 @@ class LineWriter(msgspec.Struct, frozen=True):
         """What to ask about the change instead of the line."""
         return f"e{self.at}" if self.at else self.what
 
-    def told(self, answer: Why) -> Why:
+    def answer_about_line(self, answer: Why) -> Why:
         """Turns the session's answer into one about the line. If the change did not write the line, the answer is
         empty."""
         if self.found is None:

@@ -23,7 +23,7 @@ from wakelog.patterns.instances import ChainInstance, PlanRuns
 from wakelog.patterns.questions import AskInstances, AskPlanRuns
 from wakelog.patterns.statistics import wilson
 from wakelog.replay.plan import Plan
-from wakelog.replay.plan_alignment import RECORDINGS_MIN, align, cut, refused
+from wakelog.replay.plan_alignment import RECORDINGS_MIN, align, cut_plan, not_promotable
 from wakelog.replay.plan_run import PlanProgress, Tools
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class StorePlans:
         if len(chosen) < RECORDINGS_MIN:
             left_out = len(succeeded) - len(chosen)
             untrusted = f", and {left_out} more depend on untrusted content" if left_out else ""
-            raise refused(
+            raise not_promotable(
                 f"{len(chosen)} independent sessions completed it{untrusted}; {RECORDINGS_MIN} are needed",
                 "wakelog patterns show lists where it was seen",
             )
@@ -152,7 +152,7 @@ class StorePlans:
             plan = read_plan(log, f"@{instance.turn}.{instance.attempt}" if instance.turn else None)
         except NotFoundError:
             return None
-        return cut(plan, instance.first, instance.last)
+        return cut_plan(plan, instance.first, instance.last)
 
     # The session `wakelog.plans`
 

@@ -16,7 +16,7 @@ from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.call_gist import call_gist
 from wakelog.model.calls import Call, Calls
-from wakelog.model.document import told_ops
+from wakelog.model.document import agent_ops
 from wakelog.model.ids import Seq
 from wakelog.model.json_fields import text_in
 from wakelog.model.payloads import as_ref
@@ -157,7 +157,7 @@ class _TableBuilder:
 
 
 def _delta(entry: Entry) -> tuple[CallDelta, ...]:
-    ops = told_ops(entry.delta) if entry.record.body else []
+    ops = agent_ops(entry.delta) if entry.record.body else []
     paths = [(str(op["op"]), str(op["path"])) for op in ops]
     return tuple(CallDelta(op, path, entry.seq) for op, path in paths if not path.startswith(_BOOKKEEPING))
 

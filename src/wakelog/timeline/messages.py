@@ -11,7 +11,7 @@ from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.model.agent_words import is_aside
-from wakelog.model.calls import ASKS
+from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.ids import Seq
 from wakelog.model.parts import Asked, Text, content_text, parts_of, reply_of, text_of
 from wakelog.model.payloads import as_ref
@@ -84,7 +84,7 @@ def read_placed(log: Log, entries: Iterable[Entry]) -> tuple[list[tuple[Seq, Mes
             placed.append((entry.seq, msgspec.structs.replace(asked, role="user")))
         elif entry.kind == "message.added":
             placed.append((entry.seq, _message(log, entry, "content")))
-        elif entry.kind in ASKS:
+        elif entry.kind in BEGIN_KINDS:
             is_model[entry.body.get("action")] = entry.body.get("effect") == "model"
         if entry.kind in REPLIES:
             action = entry.body.get("action")

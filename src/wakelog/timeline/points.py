@@ -101,8 +101,8 @@ def attempts_of(log: Log, turn: int, head: Head | None = None) -> list[Span]:
     near = head.seq * (turn - 1) // head.turn
     start, _, _ = _stretch(log, lambda c: c.turn >= turn, head.seq, near)
     spans: list[Span] = []
-    told = (lambda _: None) if log.even_damaged else None
-    for entry in log.entries(after=start - 1, upto=head.seq, told=told):
+    on_hole = (lambda _: None) if log.even_damaged else None
+    for entry in log.entries(after=start - 1, upto=head.seq, on_hole=on_hole):
         header = entry.header
         if header.turn > turn:
             break
@@ -123,7 +123,7 @@ def _outcome(entry: Entry) -> str:
     return "" if is_encrypted(entry.record.body) else str(entry.body.get("outcome", "completed"))
 
 
-def accepted(log: Log, spans: list[Span]) -> Span:
+def accepted_attempt(log: Log, spans: list[Span]) -> Span:
     """The attempt that is in view; when none is, the newest."""
     if len(spans) == 1:
         return spans[0]

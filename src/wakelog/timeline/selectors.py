@@ -30,7 +30,7 @@ from wakelog.log.reader import Entry, read_commits
 from wakelog.model.ids import Seq
 from wakelog.model.names import PLACE, WORDS
 from wakelog.model.records import Head
-from wakelog.timeline.points import accepted, attempts_of, seq_at_time, walk_back
+from wakelog.timeline.points import accepted_attempt, attempts_of, seq_at_time, walk_back
 
 # Patterns are compiled on first use: most commands need none.
 _SELECTOR = rf"(?P<session>[^@]*?)(?P<joint>@(?=[a-z]))?(?P<first>{PLACE})(?:\.\.(?P<last>{PLACE}))?"
@@ -194,7 +194,7 @@ def _turn(log: Log, turn: int, head: Head, attempt: str = "") -> Range:
             )
         return Range(chosen[0].first, chosen[0].last)
     if attempt == "best":
-        best = accepted(log, spans)
+        best = accepted_attempt(log, spans)
         return Range(best.first, best.last)
     return Range(spans[0].first, spans[-1].last)
 

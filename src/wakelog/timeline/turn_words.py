@@ -37,7 +37,7 @@ class TurnWords(msgspec.Struct, frozen=True):
     by: Literal["user", "agent"]
 
 
-def asked_for(log: Log, turn: int) -> TurnWords | None:
+def request_of_turn(log: Log, turn: int) -> TurnWords | None:
     """What a turn was asked to do. If its own words only say to continue, this is what the nearest earlier turn was
     asked to do: then `seq` and `text` are those of the earlier words, and `turn` is still the given turn."""
     own = words = words_of_turn(log, turn)

@@ -12,7 +12,7 @@ import hmac
 import secrets
 
 from wakelog.errors import InvalidInputError
-from wakelog.key_source import HINT, read_secret, shown
+from wakelog.key_source import HINT, describe_source, read_secret
 
 PREFIX = "whsec_"
 SECRET_MIN, SECRET_MAX = 24, 64
@@ -38,7 +38,7 @@ def secret_of(source: str) -> bytes:
         found = b""
     if not text.startswith(PREFIX) or not SECRET_MIN <= len(found) <= SECRET_MAX:
         raise InvalidInputError(
-            f"{shown(source)} does not hold a secret for webhooks",
+            f"{describe_source(source)} does not hold a secret for webhooks",
             kind="bad-webhook",
             hint=f"it is {PREFIX} and {SECRET_MIN} to {SECRET_MAX} bytes in base64; wakelog webhooks secret makes one",
         )

@@ -33,7 +33,7 @@ def moved(copy: ChannelCopy, before: Any, value: Any) -> list[dict[str, Any]]:
     """The operations that lead to a value; they do lead there, and the copy of it is that value."""
     fresh, ops = copy.moved_to(value, "/x", "x")
     after, _ = resolve({"x": before}, ops)
-    assert after["x"] == CODEC.stored(value, "x")
+    assert after["x"] == CODEC.encode(value, "x")
     assert repr(fresh.hand_out()) == repr(value)
     return ops
 
@@ -41,7 +41,7 @@ def moved(copy: ChannelCopy, before: Any, value: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", LISTS)
 def test_a_list_that_has_grown_tells_what_was_added(name: str) -> None:
     value = list(LISTS[name])
-    before, copy = CODEC.stored(value, "x"), channel(value)
+    before, copy = CODEC.encode(value, "x"), channel(value)
     ops = moved(copy, before, [*value, value[0]])
     assert [(op["op"], op["path"]) for op in ops] == [("add", "/x/2")]
 
@@ -49,16 +49,16 @@ def test_a_list_that_has_grown_tells_what_was_added(name: str) -> None:
 @pytest.mark.parametrize("name", ["texts", "rows", "nested"])
 def test_a_list_built_anew_from_equal_data_has_grown_too(name: str) -> None:
     value = list(LISTS[name])
-    before, copy = CODEC.stored(value, "x"), channel(value)
-    again = CODEC.revived(before)
+    before, copy = CODEC.encode(value, "x"), channel(value)
+    again = CODEC.decode(before)
     assert [op["path"] for op in moved(copy, before, [*again, "more"])] == ["/x/2"]
 
 
 @pytest.mark.parametrize("handed_out", [False, True])
 def test_what_was_changed_in_place_is_told(handed_out: bool) -> None:
     for name in ("rows", "nested"):
-        value = CODEC.copied(LISTS[name])
-        before, copy = CODEC.stored(value, "x"), channel(value)
+        value = CODEC.copy(LISTS[name])
+        before, copy = CODEC.encode(value, "x"), channel(value)
         if handed_out:
             value = copy.hand_out()
         value[0]["n"] = "other"
@@ -93,7 +93,7 @@ def test_what_cannot_be_stored_is_named_by_its_place() -> None:
 
 def test_a_channel_read_from_the_log_is_known_again() -> None:
     for value in LISTS.values():
-        stored = CODEC.stored(value, "x")
+        stored = CODEC.encode(value, "x")
         copy = ChannelCopy(CODEC, stored)
         given = copy.hand_out()
         assert [op["path"] for op in moved(copy, stored, [*given, "more"])] == ["/x/2"]

@@ -73,10 +73,10 @@ def serializer() -> JsonPlusSerializer:
 def test_a_value_comes_back_as_the_serializer_gives_it(value: Any) -> None:
     serde = serializer()
     codec = ValueCodec(serde)
-    stored = check_value(codec.stored({"v": value}, "here"))
+    stored = check_value(codec.encode({"v": value}, "here"))
     expected = serde.loads_typed(serde.dumps_typed({"v": value}))
-    assert repr(codec.revived(stored)) == repr(expected)
-    assert repr(codec.copied({"v": value})) == repr(expected)
+    assert repr(codec.decode(stored)) == repr(expected)
+    assert repr(codec.copy({"v": value})) == repr(expected)
 
 
 class AnyState(TypedDict):

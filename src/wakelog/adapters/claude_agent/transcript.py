@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.adapters.item_log import ItemLog, encoded
+from wakelog.adapters.item_log import ItemLog, encode_json
 from wakelog.adapters.ownership import refuse_foreign
 from wakelog.errors import InvalidInputError
 from wakelog.importers.coding_agents.claude_code.transcript import EntryReader
@@ -100,7 +100,7 @@ class KeyedTranscript(SessionWriter):
 
     def _read(self, entry: dict[str, Any]) -> SourceRecord:
         self._count += 1
-        record = self._reader.record(JsonLine(self._count, encoded(entry), entry))
+        record = self._reader.record(JsonLine(self._count, encode_json(entry), entry))
         uuid = entry.get("uuid")
         id = uuid if isinstance(uuid, str) and uuid else f"#{self._count}"
         # Old versions have side chains in the same transcript. They are kept, but make no events of the main agent.
@@ -165,7 +165,7 @@ def check_entries(entries: Sequence[Any]) -> None:
                 hint="pass the entries as the SDK gives them",
             )
         try:
-            encoded(entry)
+            encode_json(entry)
         except TypeError:
             check_value(entry, where)
             raise

@@ -51,13 +51,13 @@ class ChannelCopy:
     def hand_out(self) -> Any:
         """Returns a value that the graph may change. Its items are recognised when the next checkpoint has them."""
         value = self._value()
-        value = _copied_rows(value) if self._are_rows else self._codec.copied(value)
+        value = _copied_rows(value) if self._are_rows else self._codec.copy(value)
         self._given = _shallow(value)
         return value
 
     def _value(self) -> Any:
         if self._own is _UNREAD:
-            self._keep(self._codec.revived(self._stored))
+            self._keep(self._codec.decode(self._stored))
             self._stored = None
         return self._own
 
@@ -85,8 +85,8 @@ class ChannelCopy:
                 moved = self._moved_dict(value, path, where)
                 if moved is not None:
                     return moved
-        before = self._codec.stored(self._value(), where) if self._stored is None else self._stored
-        ops = shortest(before, self._codec.stored(value, where), path)
+        before = self._codec.encode(self._value(), where) if self._stored is None else self._stored
+        ops = shortest(before, self._codec.encode(value, where), path)
         return copy_of(self._codec, value), ops
 
     def _has_grown(self, value: list[Any]) -> bool:
@@ -106,10 +106,10 @@ class ChannelCopy:
         first = len(self._own)
         added = value[first:]
         ops = [
-            {"op": "add", "path": f"{path}/{i}", "value": self._codec.stored(item, f"{where}[{i}]")}
+            {"op": "add", "path": f"{path}/{i}", "value": self._codec.encode(item, f"{where}[{i}]")}
             for i, item in enumerate(added, first)
         ]
-        return self._next([*self._own, *map(self._codec.copied, added)], added, value), ops
+        return self._next([*self._own, *map(self._codec.copy, added)], added, value), ops
 
     def _moved_list(self, value: list[Any], path: str, where: str) -> tuple[ChannelCopy, Delta]:
         given, own, same = self._given, self._own, self._is_same
@@ -121,7 +121,7 @@ class ChannelCopy:
         while tail < shorter - head and same(value[-1 - tail], given[-1 - tail], own[-1 - tail]):
             tail += 1
         before, after = own[head : len(own) - tail], value[head : len(value) - tail]
-        store, copy = self._codec.stored, self._codec.copied
+        store, copy = self._codec.encode, self._codec.copy
         new = [store(item, f"{where}[{head + i}]") for i, item in enumerate(after)]
         fresh = self._next([*own[:head], *map(copy, after), *own[len(own) - tail :]], after, value)
         is_whole = not head and not tail
@@ -144,12 +144,12 @@ class ChannelCopy:
                 copies[key] = own[key]
                 continue
             place, named = f"{path}/{escape(key)}", f"{where}.{key}"
-            after = self._codec.stored(item, named)
+            after = self._codec.encode(item, named)
             if key in own:
-                ops += diff(self._codec.stored(own[key], named), after, place)
+                ops += diff(self._codec.encode(own[key], named), after, place)
             else:
                 ops.append({"op": "add", "path": place, "value": after})
-            copies[key] = self._codec.copied(item)
+            copies[key] = self._codec.copy(item)
         fresh = ChannelCopy(self._codec)
         fresh._own, fresh._given = copies, dict(value)
         return fresh, ops
@@ -160,13 +160,13 @@ class ChannelCopy:
 
 def new_channel(codec: ValueCodec, value: Any, path: str, where: str) -> tuple[ChannelCopy, Delta]:
     """The copy of a channel's first value, and the operation that stores it."""
-    op = {"op": "add", "path": path, "value": codec.stored(value, where)}
+    op = {"op": "add", "path": path, "value": codec.encode(value, where)}
     return copy_of(codec, value), [op]
 
 
 def copy_of(codec: ValueCodec, value: Any) -> ChannelCopy:
     fresh = ChannelCopy(codec)
-    fresh._keep(codec.copied(value))
+    fresh._keep(codec.copy(value))
     fresh._given = _shallow(value)
     return fresh
 

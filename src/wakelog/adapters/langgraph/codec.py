@@ -22,7 +22,7 @@ from wakelog.importers.frameworks.langgraph.values import (
     is_plain_key,
     tag_of,
     to_msgpack,
-    typed,
+    typed_bytes,
 )
 from wakelog.model.values import INT_MAX, Value
 
@@ -51,7 +51,7 @@ class ValueCodec:
         )
         """True if the stored form can be read as JSON: only with LangGraph's own serializer."""
 
-    def stored(self, value: Any, where: str) -> Value:
+    def encode(self, value: Any, where: str) -> Value:
         """The stored form of a value. InvalidInputError names the place of a part that cannot be stored."""
         try:
             if self.is_readable:
@@ -100,12 +100,12 @@ class ValueCodec:
         if kind == "pickle":
             raise _RefusedError("it would have to be pickled, and wakelog never pickles")
         if not self.is_readable:
-            return typed(kind, data)
+            return typed_bytes(kind, data)
         if kind == "null":
             return None
         if kind == "msgpack":
             return from_msgpack(data)
-        return {"$bytes": base64.b64encode(data).decode()} if kind == "bytes" else typed(kind, data)
+        return {"$bytes": base64.b64encode(data).decode()} if kind == "bytes" else typed_bytes(kind, data)
 
     def _culprit(self, value: Any, where: str) -> str:
         """The place of the first part of a value that the serializer refuses."""
@@ -127,15 +127,15 @@ class ValueCodec:
                 return self._culprit(item, place)
         return f"{where} ({type(value).__name__})"
 
-    def revived(self, value: Value) -> Any:
+    def decode(self, value: Value) -> Any:
         """A new value from its stored form."""
         kind = type(value)
         if kind is list:
-            return [self.revived(item) for item in value]
+            return [self.decode(item) for item in value]
         if kind is not dict:
             return value
         tag = tag_of(value)
-        return self._revive_tagged(tag, value) if tag else {key: self.revived(item) for key, item in value.items()}
+        return self._revive_tagged(tag, value) if tag else {key: self.decode(item) for key, item in value.items()}
 
     def _revive_tagged(self, tag: str, value: dict[str, Value]) -> Any:
         content = value[tag]
@@ -153,19 +153,19 @@ class ValueCodec:
             )
         return self._serde.loads_typed(("msgpack", to_msgpack(value)))
 
-    def copied(self, value: Any) -> Any:
+    def copy(self, value: Any) -> Any:
         """A deep copy of a value, as it would come back from the log. Plain data and messages are copied directly;
         everything else is stored and revived."""
         kind = type(value)
         if kind in ATOMS:
             return value
         if kind is list:
-            return [item if type(item) in ATOMS else self.copied(item) for item in value]
+            return [item if type(item) in ATOMS else self.copy(item) for item in value]
         if kind is dict:
-            return {key: item if type(item) in ATOMS else self.copied(item) for key, item in value.items()}
+            return {key: item if type(item) in ATOMS else self.copy(item) for key, item in value.items()}
         if kind in _MESSAGES:
             return self._copied_message(value)
-        return self.revived(self.stored(value, "a value"))
+        return self.decode(self.encode(value, "a value"))
 
     def _copied_message(self, message: BaseMessage) -> BaseMessage:
         # Like Pydantic's own copy, but deep.
@@ -179,7 +179,7 @@ class ValueCodec:
 
     def _copied_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
         return {
-            name: item if (kind := type(item)) in ATOMS else self.copied(item) if item or kind not in _PLAIN else kind()
+            name: item if (kind := type(item)) in ATOMS else self.copy(item) if item or kind not in _PLAIN else kind()
             for name, item in fields.items()
         }
 

@@ -109,7 +109,7 @@ class WakelogStore(StoreUser, BaseStore):
         return kind(
             namespace=item.namespace,
             key=item.key,
-            value=self._codec.copied(item.value),
+            value=self._codec.copy(item.value),
             created_at=item.created_at,
             updated_at=item.updated_at,
             **more,
@@ -179,7 +179,7 @@ class WakelogStore(StoreUser, BaseStore):
             self._expiry.pop(item, None)
             value = None
             if type(stored) is dict and "value" in stored:
-                value = self._codec.revived(stored["value"])
+                value = self._codec.decode(stored["value"])
                 if "ends" in stored:
                     self._expiry[item] = stored["ends"], float(stored["minutes"])
             ops.append(PutOp(*item, value, stored.get("index") if value is not None else None))
@@ -212,7 +212,7 @@ class WakelogStore(StoreUser, BaseStore):
         if op.value is None:
             return EventDraft(ev.FactRetracted(key=key)) if before is not None else None
         created = now if before is None else int(before.created_at.timestamp() * 1e6)
-        fact = {"value": self._codec.stored(op.value, f"item {key}"), "created": created, "updated": now}
+        fact = {"value": self._codec.encode(op.value, f"item {key}"), "created": created, "updated": now}
         if op.index is not None:
             fact["index"] = op.index
         if op.ttl is not None:

@@ -93,8 +93,8 @@ class CheckpointDraft:
         self.made_at = 0
         """When it was made, if it is a copy from another thread or checkpointer."""
         self.values: dict[str, Any] = checkpoint["channel_values"]
-        self.versions: dict[str, Value] = PLAIN.stored(checkpoint["channel_versions"], "channel_versions")
-        self.seen: dict[str, Value] = PLAIN.stored(checkpoint["versions_seen"], "versions_seen")
+        self.versions: dict[str, Value] = PLAIN.encode(checkpoint["channel_versions"], "channel_versions")
+        self.seen: dict[str, Value] = PLAIN.encode(checkpoint["versions_seen"], "versions_seen")
         self.updated: list[str] = checkpoint.get("updated_channels") or []
         self.source = str(metadata.get("source", ""))
         self.step = metadata.get("step")
@@ -102,10 +102,10 @@ class CheckpointDraft:
         self.header: dict[str, Value] = {"id": self.id, "fields": {}}
         for name, value in checkpoint.items():
             if name not in SEPARATE_FIELDS:
-                self.header["fields"][name] = (PLAIN if name in PLAIN_FIELDS else codec).stored(value, name)
+                self.header["fields"][name] = (PLAIN if name in PLAIN_FIELDS else codec).encode(value, name)
         if parent:
             self.header["parent"] = parent
-        self.header["metadata"] = PLAIN.stored(dict(metadata), "metadata")
+        self.header["metadata"] = PLAIN.encode(dict(metadata), "metadata")
         if self.is_at_rest:
             self.header["rest"] = True
 

@@ -168,10 +168,10 @@ class ThreadReads:
         header = graph.checkpoint
         checkpoint: Any = {
             "id": graph.id,
-            **{name: self._codec.revived(value) for name, value in header["fields"].items()},
+            **{name: self._codec.decode(value) for name, value in header["fields"].items()},
             "channel_values": {name: channel.hand_out() for name, channel in graph.channels.items()},
-            "channel_versions": PLAIN.revived(graph.versions),
-            "versions_seen": PLAIN.revived(graph.seen),
+            "channel_versions": PLAIN.decode(graph.versions),
+            "versions_seen": PLAIN.decode(graph.seen),
         }
         parent = header.get("parent")
         return CheckpointTuple(
@@ -179,11 +179,11 @@ class ThreadReads:
             checkpoint=checkpoint,
             metadata=self._metadata(header),
             parent_config=self._config(ns, parent) if parent else None,
-            pending_writes=[(task, c, self._codec.revived(v)) for task, c, v in in_order(writes)],
+            pending_writes=[(task, c, self._codec.decode(v)) for task, c, v in in_order(writes)],
         )
 
     def _metadata(self, header: dict[str, Value]) -> Any:
-        return PLAIN.revived(header["metadata"])
+        return PLAIN.decode(header["metadata"])
 
     def _config(self, ns: str, id: str) -> Any:
         return {"configurable": {"thread_id": self.thread, "checkpoint_ns": ns, "checkpoint_id": id}}
@@ -206,7 +206,7 @@ class ThreadReads:
                 seen.add(at.id)
                 for task, channel, value in reversed(list(in_order(index.writes(at.key)))):
                     if channel in writes and channel not in seeds:
-                        writes[channel].append((task, channel, self._codec.revived(value)))
+                        writes[channel].append((task, channel, self._codec.decode(value)))
                 values = self._copy_at(at.seq).graphs[ns].channels
                 seeds |= {c: values[c].hand_out() for c in channels if c not in seeds and c in values}
                 at = index.get(ns, at.parent) if at.parent else None

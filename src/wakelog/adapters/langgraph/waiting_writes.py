@@ -51,12 +51,12 @@ class TaskWrites:
         cls, codec: ValueCodec, ns: str, checkpoint: str, task: str, path: str, writes: Sequence[tuple[str, Any]]
     ) -> TaskWrites:
         stored = [
-            (WRITES_IDX_MAP.get(channel, i), channel, codec.stored(value, f"a write to {channel}"))
+            (WRITES_IDX_MAP.get(channel, i), channel, codec.encode(value, f"a write to {channel}"))
             for i, (channel, value) in enumerate(writes)
         ]
         interrupts = [each for channel, value in writes if channel == INTERRUPT for each in interrupts_in(value)]
         questions = [
-            (str(each.id), codec.stored(each.value, "an interrupt") if codec.is_readable else "(not readable)")
+            (str(each.id), codec.encode(each.value, "an interrupt") if codec.is_readable else "(not readable)")
             for each in interrupts
         ]
         return cls(ns, checkpoint, task, path, stored, questions)

@@ -14,7 +14,7 @@ from pydantic_ai.capabilities import AbstractCapability
 
 from wakelog.adapters.pydantic_ai.conversation_store import WakelogConversationStore
 from wakelog.adapters.pydantic_ai.message_log import MessageLog
-from wakelog.adapters.pydantic_ai.message_shape import dumped
+from wakelog.adapters.pydantic_ai.message_shape import dump_message
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import storable
 from wakelog.importers.steps import CallStep
@@ -66,7 +66,7 @@ class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # Any if it 
     def _sync(self, messages: list[Any], *, ends: bool = False) -> None:
         log = self._log
         assert log is not None
-        given = [{"message": dumped(message, f"messages[{n}]")} for n, message in enumerate(messages)]
+        given = [{"message": dump_message(message, f"messages[{n}]")} for n, message in enumerate(messages)]
         log.refresh(0)
         new = given[_count_recorded(given, log) :]
         if new:

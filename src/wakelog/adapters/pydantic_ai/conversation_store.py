@@ -23,7 +23,7 @@ from pydantic_ai.conversation_store import (
 from wakelog.adapters.item_log import KeptItem, PlannedWrite
 from wakelog.adapters.ownership import own_session
 from wakelog.adapters.pydantic_ai.message_log import MessageLog
-from wakelog.adapters.pydantic_ai.message_shape import AGENT, dumped, loaded
+from wakelog.adapters.pydantic_ai.message_shape import AGENT, dump_message, load_message
 from wakelog.adapters.stores import Place, StoreUser
 from wakelog.errors import ConflictError
 from wakelog.model import events as ev
@@ -154,7 +154,7 @@ class WakelogConversationStore(StoreUser, ConversationStore):  # type: ignore[mi
 
     def _store_record(self, record: Any, entries: list[Any], expected: str | None) -> None:
         given = [
-            (e.id, {"parent_id": e.parent_id, "message": dumped(e.message, f"entries[{place}].message")})
+            (e.id, {"parent_id": e.parent_id, "message": dump_message(e.message, f"entries[{place}].message")})
             for place, e in enumerate(entries)
         ]
         stored = check_value(_records.dump_python(record, mode="json"), "record")
@@ -251,7 +251,7 @@ def _rewind_target(log: MessageLog, after: KeptItem | None) -> Seq | None:
 
 def _entry(item: KeptItem) -> Any:
     value = item.value
-    return ConversationEntry(id=item.id, parent_id=value["parent_id"], message=loaded(value["message"]))
+    return ConversationEntry(id=item.id, parent_id=value["parent_id"], message=load_message(value["message"]))
 
 
 def _record_of(log: MessageLog, conversation_id: str | None = None) -> Any:

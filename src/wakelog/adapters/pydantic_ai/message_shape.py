@@ -14,7 +14,7 @@ import msgspec
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_core import PydanticSerializationError
 
-from wakelog.adapters.item_log import PlannedItem, checked
+from wakelog.adapters.item_log import PlannedItem, check_items
 from wakelog.adapters.message_events import MessagePlan, ReadMessage, read_message
 from wakelog.errors import InvalidInputError
 from wakelog.model import events as ev
@@ -27,7 +27,7 @@ AGENT = "pydantic-ai"
 FORMAT = "pydantic-ai"
 
 
-def dumped(message: Any, where: str) -> dict[str, Any]:
+def dump_message(message: Any, where: str) -> dict[str, Any]:
     """A message as JSON. InvalidInputError names the path of a part that has no JSON form."""
     try:
         [value] = ModelMessagesTypeAdapter.dump_python([message], mode="json")
@@ -57,7 +57,7 @@ def _has_json_form(message: Any) -> bool:
     return True
 
 
-def loaded(value: dict[str, Any]) -> Any:
+def load_message(value: dict[str, Any]) -> Any:
     """The message of a dumped value."""
     [message] = ModelMessagesTypeAdapter.validate_python([value])
     return message
@@ -123,7 +123,7 @@ def _arguments(given: Any) -> Value:
     if not isinstance(given, str):
         return given
     try:
-        return checked([msgspec.json.decode(given)])[0]
+        return check_items([msgspec.json.decode(given)])[0]
     except (msgspec.DecodeError, InvalidInputError):
         return given
 

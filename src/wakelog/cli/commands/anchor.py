@@ -16,7 +16,7 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import force_option, session_argument
 from wakelog.cli.output import writing
-from wakelog.cli.text import counted, inert_line
+from wakelog.cli.text import inert_line, pluralize
 from wakelog.config.amounts import parse_interval
 from wakelog.errors import WakelogError
 from wakelog.evidence.anchor_log import AnchorLog, AnchorRound
@@ -134,7 +134,7 @@ def _data(log: AnchorLog, done: AnchorRound | None, key: PrivateKey) -> dict[str
 def _summary(log: AnchorLog, done: AnchorRound | None) -> str:
     if done is None:
         return f"Nothing new: {log.place} has every head" if log.rounds else "There is nothing to anchor yet"
-    return f"Anchored {counted(len(done.heads), 'head')} in round {done.number} of {log.place} ({done.size} in all)"
+    return f"Anchored {pluralize(len(done.heads), 'head')} in round {done.number} of {log.place} ({done.size} in all)"
 
 
 @click.command("anchor-key")

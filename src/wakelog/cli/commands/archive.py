@@ -13,7 +13,7 @@ from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.options import session_argument, why_option
 from wakelog.cli.output import Progress
-from wakelog.cli.text import clock, counted, inert_line
+from wakelog.cli.text import clock, inert_line, pluralize
 from wakelog.config.amounts import parse_interval
 from wakelog.errors import ConflictError, UnavailableError
 from wakelog.maintenance.archive import ArchiveResult
@@ -108,7 +108,7 @@ def _say_round(ctx: CommandContext, done: ArchiveResult, place: str) -> None:
         ctx.record("store-archive", {**msgspec.to_builtins(done), "place": hide_password(place)})
         return
     when = clock(ctx.store.clock(), utc=ctx.utc, long=True)
-    ctx.say(f"{when}  {counted(done.sessions, 'session')} archived")
+    ctx.say(f"{when}  {pluralize(done.sessions, 'session')} archived")
     for session, problem in done.problems.items():
         ctx.say(f"{ctx.mark(False)} {session}: {inert_line(problem)}")
     ctx.flush()
@@ -120,9 +120,9 @@ def _check(ctx: CommandContext, place: str) -> int:
     def human() -> None:
         where = inert_line(hide_password(place))
         sound = found.sessions - len(found.problems)
-        bundles = f", and {counted(found.bundles, 'bundle')}" if found.bundles else ""
-        sessions = f"{sound} of {counted(found.sessions, 'session')} in {where} verify"
-        ctx.say(f"{sessions}, {counted(found.events, 'event')}{bundles}")
+        bundles = f", and {pluralize(found.bundles, 'bundle')}" if found.bundles else ""
+        sessions = f"{sound} of {pluralize(found.sessions, 'session')} in {where} verify"
+        ctx.say(f"{sessions}, {pluralize(found.events, 'event')}{bundles}")
         for name, why in found.problems.items():
             ctx.say(f"{ctx.mark(False)} {inert_line(name)}: {inert_line(why)}")
 

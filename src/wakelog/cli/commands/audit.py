@@ -15,7 +15,7 @@ from wakelog.cli.options import force_option
 from wakelog.cli.output import STDOUT, writing_to
 from wakelog.cli.render.results import plain
 from wakelog.cli.shell_completion import complete_session
-from wakelog.cli.text import counted, inert_json
+from wakelog.cli.text import inert_json, pluralize
 from wakelog.evidence.key_source import read_public_key
 from wakelog.exporters.audit_page import audit_html, audit_markdown
 from wakelog.maintenance.audit_report import AuditCase, AuditReport, audit_report, read_case, write_bundles
@@ -85,7 +85,7 @@ def audit_command(
 
 
 def _verdict(report: AuditReport) -> str:
-    about = counted(len(report.sessions), "session")
+    about = pluralize(len(report.sessions), "session")
     return f"{about}, every check that could be made holds" if report.ok else f"{about}, a check failed"
 
 

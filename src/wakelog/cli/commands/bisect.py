@@ -25,7 +25,7 @@ from wakelog.cli.output import writing
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import counted, inert_line
+from wakelog.cli.text import inert_line, pluralize
 from wakelog.config.folders import data_folder
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.session import Session
@@ -208,7 +208,7 @@ def _answer(ctx: CommandContext, session: Session[Any], search: Bisection) -> in
 
     def human() -> None:
         if point is not None:
-            steps = counted(search.left.bit_length(), "step")
+            steps = pluralize(search.left.bit_length(), "step")
             ctx.say(f"{search.left} to test, about {steps}. Next: {handle(session)}{_at(point)}")
         elif found is not None:
             _show(ctx, session, found)

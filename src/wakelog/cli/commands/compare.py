@@ -20,11 +20,11 @@ from wakelog.cli.render.comparison import (
     title_line,
 )
 from wakelog.cli.render.results import plain
-from wakelog.cli.render.sessions import handle, harmless, identity, title
+from wakelog.cli.render.sessions import handle, identity, title, unquoted_name
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import count, counted, duration, fit, glyph, inert_line, money, width
+from wakelog.cli.text import count, duration, fit, glyph, inert_line, money, pluralize, width
 from wakelog.compare.comparison import Comparison, Pair
 from wakelog.compare.trajectory import Course
 from wakelog.errors import InvalidInputError, NotFoundError
@@ -152,7 +152,7 @@ def _show(ctx: CommandContext, comparison: Comparison, logs: list[Log], everythi
 
 def _suggest(ctx: CommandContext, comparison: Comparison) -> None:
     a, b = comparison.courses[0], comparison.courses[-1]
-    if len(comparison.pairs) > 1 and all(map(harmless, (a.name.replace("@", ""), b.name.replace("@", "")))):
+    if len(comparison.pairs) > 1 and all(map(unquoted_name, (a.name.replace("@", ""), b.name.replace("@", "")))):
         ctx.suggest(f"wakelog compare {a.name} {b.name}")
     elif comparison.divergence is not None and comparison.divergence.b is not None:
         step = b.steps[comparison.divergence.b]
@@ -231,7 +231,7 @@ def _plain(course: Course, pair: Pair | None) -> dict[str, Any]:
 def _show_attempts(
     ctx: CommandContext, session: Session[Any], turn: int, courses: list[Course], compared: list[Pair | None]
 ) -> None:
-    total = counted(len(courses), "attempt")
+    total = pluralize(len(courses), "attempt")
     logs = [_log(ctx, session, course) for course in courses]
     asked = _input(courses[0], logs[0])
     front = f"{title(ctx, session)} @{turn}"
@@ -259,7 +259,7 @@ def _row(session: Session[Any], course: Course) -> Row:
         Cell(f" {course.name}", {"fg": "cyan"}),
         Cell(f"{glyph(sign)} {course.outcome}", {"fg": color}),
         f"{len(course.steps)} steps",
-        counted(course.calls, "call"),
+        pluralize(course.calls, "call"),
         duration(course.duration_us),
         f"{count(tokens)} tokens" if tokens else "",
         money(course.cost.usd_micros) if course.cost.usd_micros else "",

@@ -15,7 +15,7 @@ from wakelog.cli.demo import DAY_US, DEMOS, BuiltDemo, build, is_demo_store
 from wakelog.cli.output import Progress
 from wakelog.cli.places import find_time
 from wakelog.cli.shell_completion import complete_demo
-from wakelog.cli.text import counted
+from wakelog.cli.text import pluralize
 from wakelog.errors import NotAllowedError, NotFoundError
 from wakelog.store import open as open_store
 
@@ -92,7 +92,7 @@ def _check_name(name: str) -> str:
 
 def _show(ctx: CommandContext, built: list[BuiltDemo], folder: str, names: list[str]) -> None:
     for demo in built:
-        what = f"{counted(len(demo.sessions), 'session')}, {counted(demo.events, 'event')}"
+        what = f"{pluralize(len(demo.sessions), 'session')}, {pluralize(demo.events, 'event')}"
         state = what if demo.is_new else "was there already"
         ctx.say(f"{ctx.style(f'{demo.demo:<10}', bold=True)} {state}: {DEMOS[demo.demo].shows}")
     ctx.say("")

@@ -18,7 +18,7 @@ from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import age, counted, fit, glyph, inert_line
+from wakelog.cli.text import age, fit, glyph, inert_line, pluralize
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
 from wakelog.insight.items import Insight
@@ -337,10 +337,10 @@ def _others(session: Session[Any], found: ChangedFiles, at: Seq | None) -> str:
     files = sum(path not in shown for path in known)
     if not changes:
         return ""
-    more = f", in {counted(files, 'more file')}" if files else ""
+    more = f", in {pluralize(files, 'more file')}" if files else ""
     first = found.turns[0] if found.turns else 1
     where = f"before @{first} or outside of turns" if first > 1 else "outside of turns"
-    return f"{counted(changes, 'other change')}{more}, {where}"
+    return f"{pluralize(changes, 'other change')}{more}, {where}"
 
 
 def _about(found: ChangedFiles, last: int) -> str:

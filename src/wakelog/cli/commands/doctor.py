@@ -17,7 +17,7 @@ import msgspec
 import wakelog
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import NO
-from wakelog.cli.text import age, count, counted, inert_line, size
+from wakelog.cli.text import age, count, inert_line, pluralize, size
 from wakelog.config import settings as config
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.hooks.agents import AGENTS, project_root
@@ -202,7 +202,7 @@ def _check_integrity(store: Store, heads: list[Head]) -> Iterator[StoreCheck]:
     if is_sound:
         rest = "" if sessions == len(heads) else f", the newest of {len(heads):,}"
         fix = "" if sessions == len(heads) else "wakelog verify --all checks the others"
-        found = f"{counted(events, 'event')} of {counted(sessions, 'session')}{rest}"
+        found = f"{pluralize(events, 'event')} of {pluralize(sessions, 'session')}{rest}"
         yield StoreCheck("integrity", "ok", found, fix)
 
 
@@ -225,7 +225,7 @@ def _show(ctx: CommandContext, checks: list[StoreCheck]) -> None:
     failures = sum(c.level == "fail" for c in checks)
     warnings = sum(c.level == "warn" for c in checks)
     if failures or warnings:
-        ctx.say(f"{counted(failures, 'problem')}, {counted(warnings, 'warning')}")
+        ctx.say(f"{pluralize(failures, 'problem')}, {pluralize(warnings, 'warning')}")
     else:
         ctx.say("Everything is in order.")
 

@@ -15,7 +15,7 @@ from wakelog.cli.options import all_sessions_option, session_argument, yes_optio
 from wakelog.cli.output import Progress
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import counted, inert_line
+from wakelog.cli.text import inert_line, pluralize
 from wakelog.errors import InvalidInputError
 from wakelog.model.ids import SessionId
 from wakelog.session import Session
@@ -96,7 +96,7 @@ def say_left(ctx: CommandContext, found: Erasure) -> None:
 
 def _say_end(ctx: CommandContext, done: bool, dry_run: bool, seqs: dict[SessionId, list[int]], found: Erasure) -> None:
     if done:
-        ctx.say(f"Erased {counted(sum(map(len, seqs.values())), 'event')}; wakelog verify still holds.")
+        ctx.say(f"Erased {pluralize(sum(map(len, seqs.values())), 'event')}; wakelog verify still holds.")
         say_left(ctx, Erasure({}, (), found.pending))
     else:
         ctx.say("This was a dry run: nothing was erased." if dry_run else "Nothing to erase.")
@@ -220,7 +220,7 @@ def redact_command(ctx: CommandContext, session: str, everything: bool, dry_run:
 
     def human() -> None:
         if not found:
-            ctx.say(f"No secrets were found in {counted(len(sessions), 'session')}.")
+            ctx.say(f"No secrets were found in {pluralize(len(sessions), 'session')}.")
         elif dry_run:
             ctx.say("This was a dry run: nothing was erased.")
         else:

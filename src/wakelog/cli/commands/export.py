@@ -16,13 +16,13 @@ from wakelog.cli.options import force_option, place_argument
 from wakelog.cli.output import STDOUT, Progress, is_url, refuse_existing, writing, writing_to
 from wakelog.cli.places import Place
 from wakelog.cli.render.sessions import label
-from wakelog.cli.text import counted, inert_line, size
+from wakelog.cli.text import inert_line, pluralize, size
 from wakelog.errors import CorruptLogError
 from wakelog.exporters.claude_code_file import claude_code_file, session_id
 from wakelog.exporters.html_page import html_page
 from wakelog.exporters.openai_chat import openai_chat
 from wakelog.exporters.share_mask import MaskReview, ShareMask
-from wakelog.log.damage import Hole, Told
+from wakelog.log.damage import Hole, OnHole
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
@@ -211,12 +211,12 @@ class _Export:
     def end(self) -> Seq:
         return self.place.span.last if self.place.text else self.session.head.seq
 
-    def read(self, told: Told = lambda _: None) -> Iterator[Entry]:
+    def read(self, on_hole: OnHole = lambda _: None) -> Iterator[Entry]:
         if not self.place.text:
-            return self.session.log.entries(told=told)
+            return self.session.log.entries(on_hole=on_hole)
         # A conversation starts with the first event.
         after = 0 if self.form in ("openai", "claude-code") else max(0, self.place.span.first - 1)
-        return self.session.log.entries(after=after, upto=self.end, told=told)
+        return self.session.log.entries(after=after, upto=self.end, on_hole=on_hole)
 
     def entries(self) -> Iterator[Entry]:
         for entry in self.read(self.holes.append):
@@ -333,7 +333,7 @@ def say_review(ctx: CommandContext, review: MaskReview, *, dry_run: bool) -> Non
     if not review.total:
         click.echo(f"nothing {verb}: no secrets, own words or home folders were found", err=True)
         return
-    places = f"{counted(review.total, 'place')} in {counted(len(review.events), 'event')}"
+    places = f"{pluralize(review.total, 'place')} in {pluralize(len(review.events), 'event')}"
     click.echo(f"{places} {verb}:", err=True)
     for kind, found in sorted(review.kinds.items()):
         shown = " ".join(f"e{seq}" for seq in sorted(found)[:MAX_MASKED])

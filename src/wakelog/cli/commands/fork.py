@@ -16,7 +16,7 @@ from wakelog.cli.places import find_point, refuse_if_moved
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.sessions import handle, label
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import count, counted, duration, glyph, inert_line, money
+from wakelog.cli.text import count, duration, glyph, inert_line, money, pluralize
 from wakelog.compare.adoption_preview import AdoptionPreview
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
@@ -154,12 +154,12 @@ def _show(ctx: CommandContext, session: Session[Any], fork: Session[Any], previe
         f"{ctx.style(f'Adopt {child}', bold=True)} at e{preview.at} into {name}: the view goes back to e{preview.to},"
         " and the fork's result follows"
     )
-    copied = [counted(count, _WORDS.get(kind, kind)) for kind, count in preview.copied.items()]
+    copied = [pluralize(count, _WORDS.get(kind, kind)) for kind, count in preview.copied.items()]
     ctx.row("copied", ", ".join(copied) or "nothing")
     if preview.gone:
         ctx.row("not copied", ctx.style(f"{preview.gone} whose content was erased or pruned", fg="yellow"))
     if preview.leaving:
-        turns = f"{counted(preview.leaving, 'turn')} of {name}"
+        turns = f"{pluralize(preview.leaving, 'turn')} of {name}"
         ctx.row("leaves view", f"{turns}; nothing is removed")
     ctx.row("stays there", "the fork's turns and calls; files on disk are not touched")
     cost = preview.cost

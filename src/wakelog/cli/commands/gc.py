@@ -11,7 +11,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.output import Progress
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.text import age, counted, inert_line, iso, size
+from wakelog.cli.text import age, inert_line, iso, pluralize, size
 from wakelog.config import settings as config
 from wakelog.config.amounts import parse_age, parse_size
 from wakelog.config.retention_policy import RetentionPolicy
@@ -134,7 +134,7 @@ def _show_end(
         ctx.say("Nothing to do.")
     elif not is_done:
         total = "" if policy.action == "archive" else f", up to {size(sum(p.bytes for p in doing))}"
-        ctx.say(f"{counted(len(doing), 'session')}{total}. Nothing was done: --yes does it.")
+        ctx.say(f"{pluralize(len(doing), 'session')}{total}. Nothing was done: --yes does it.")
     else:
         for result in applied:
             if not result.done:
@@ -142,4 +142,4 @@ def _show_end(
                 ctx.say(f"{ctx.mark(False)} {name}: {inert_line(result.problem)}")
         done = sum(result.done for result in applied)
         word = {"archive": "Archived", "prune": "Pruned", "delete": "Deleted"}[policy.action]
-        ctx.say(f"{word} {done} of {counted(len(doing), 'session')}.")
+        ctx.say(f"{word} {done} of {pluralize(len(doing), 'session')}.")

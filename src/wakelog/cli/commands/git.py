@@ -14,7 +14,7 @@ import click
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.render.results import shape
-from wakelog.cli.render.sessions import harmless, title
+from wakelog.cli.render.sessions import title, unquoted_name
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import fit, inert_line, iso
@@ -131,7 +131,7 @@ def show(ctx: CommandContext, revision: str, folder: str) -> int:
     ctx.answer("gitturns", data, human, records=found.turns)
     here = next((turn for turn in found.turns if turn.is_here), None)
     if here:
-        ctx.suggest(f"wakelog show {harmless(here.name) or here.session}@{here.turn}")
+        ctx.suggest(f"wakelog show {unquoted_name(here.name) or here.session}@{here.turn}")
     elif not found.turns:
         ctx.suggest("wakelog git link --all")
     return 0 if found.turns else NO

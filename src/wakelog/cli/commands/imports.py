@@ -19,7 +19,7 @@ from wakelog.cli.errors import PARTIAL
 from wakelog.cli.options import yes_option
 from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
 from wakelog.cli.places import find_time
-from wakelog.cli.text import counted, inert_line, size
+from wakelog.cli.text import inert_line, pluralize, size
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.importers.discovery import FoundTranscript, find_in_folder, find_transcripts
 from wakelog.importers.formats import FORMATS, detect_format, get_format
@@ -344,7 +344,8 @@ def _show(ctx: CommandContext, results: list[ImportedFile], dry_run: bool) -> No
     if many:
         changed = {name for r in results for name in r.changed or ((r.session,) if r.new_events else ())}
         turns, events = sum(r.turns for r in results), sum(r.new_events for r in results)
-        news = f"{counted(turns, 'new turn')} and {counted(events, 'new event')} in {counted(len(changed), 'session')}"
+        news = f"{pluralize(turns, 'new turn')} and {pluralize(events, 'new event')}"
+        news += f" in {pluralize(len(changed), 'session')}"
         ctx.say(f"{news if events else 'nothing new'}, from {len(results):,} files")
         if deleted := sum(len(r.deleted) for r in results):
             ctx.say(f"{_sessions_were(deleted)} deleted before and left out; --again imports them again")
@@ -367,7 +368,7 @@ def _show_one(ctx: CommandContext, result: ImportedFile) -> None:
     if result.format == "bundle":
         what = f"{result.new_events:,} new of {result.events:,} events"
     else:
-        what = f"{counted(result.turns, 'new turn')}, {counted(result.new_events, 'event')}"
+        what = f"{pluralize(result.turns, 'new turn')}, {pluralize(result.new_events, 'event')}"
         if len(result.sessions) > 1:
             name += f" and {len(result.sessions) - 1} more"
     ctx.say(f"{mark} {file}: {name}, {what if result.new_events else 'everything was there already'}")

@@ -22,7 +22,7 @@ from wakelog.errors import CorruptLogError
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
-from wakelog.session.status import Standing, standing
+from wakelog.session.status import SessionCondition, read_condition
 from wakelog.timeline.selectors import Range
 
 MAX_TURNS, MAX_EVENTS = 40, 100
@@ -76,17 +76,17 @@ def log_command(
     span = Range(1, session.head.seq)
     max_events = MAX_EVENTS if limit is None else limit
     try:
-        stand = standing(session, place.at)
-        span = _span(place, find_time(ctx, since), find_time(ctx, until), stand.seq)
-        if events or kinds or tool or not stand.document["turn"]["number"]:
+        condition = read_condition(session, place.at)
+        span = _span(place, find_time(ctx, since), find_time(ctx, until), condition.seq)
+        if events or kinds or tool or not condition.document["turn"]["number"]:
             entries = session.events(
                 after=span.first - 1, upto=span.last, kind=kinds or None, tool=tool, newest_first=not reverse
             )
-            _answer_events(ctx, session, stand, entries, max_events)
+            _answer_events(ctx, session, condition, entries, max_events)
         else:
             looks["insight"] |= looks["patch"]
             look = TurnsLook(**looks, reverse=reverse)
-            _answer_turns(ctx, session, stand, span, MAX_TURNS if limit is None else limit, look)
+            _answer_turns(ctx, session, condition, span, MAX_TURNS if limit is None else limit, look)
     except CorruptLogError as exc:
         return answer_damaged(ctx, "log", session, exc, span, limit=max_events, reverse=not reverse)
     return 0
@@ -105,23 +105,23 @@ def _span(place: Place, since: int, until: int, last: Seq) -> Range:
 
 
 def _answer_turns(
-    ctx: CommandContext, session: Session[Any], stand: Standing, span: Range, limit: int, look: TurnsLook
+    ctx: CommandContext, session: Session[Any], condition: SessionCondition, span: Range, limit: int, look: TurnsLook
 ) -> None:
     span = _whole_turns(session, span)
-    rows, older = _newest(session, span, limit, stand.seq, in_view=look.stat)
+    rows, older = _newest(session, span, limit, condition.seq, in_view=look.stat)
     first = None
     if older and older[0] == 1 and older[1] > 1 and ctx.is_for_people:
         # Also show the first turn: it says what the session is about.
-        first = next(_rows(session, Range(span.first, rows[0].first - 1), stand.seq), None) if rows else None
-    mark_flags(session, stand.document["flags"], [*rows, *([first] if first else [])])
+        first = next(_rows(session, Range(span.first, rows[0].first - 1), condition.seq), None) if rows else None
+    mark_flags(session, condition.document["flags"], [*rows, *([first] if first else [])])
     shown = rows if look.reverse else rows[::-1]
     cursor = f"@{older[0]}..@{older[1]}" if older else None
-    data = {"session": plain_session(session, stand), "turns": shown, "events": None}
+    data = {"session": plain_session(session, condition), "turns": shown, "events": None}
 
     def human() -> None:
-        ctx.say(header_line(ctx, session, stand))
+        ctx.say(header_line(ctx, session, condition))
         if rows:
-            say_spine(ctx, session, stand, shown, look, older, first)
+            say_spine(ctx, session, condition, shown, look, older, first)
         else:
             ctx.say("  no turns there")
 
@@ -171,19 +171,19 @@ def _rows(session: Session[Any], span: Range, at: Seq) -> Iterator[TurnSummary]:
 
 
 def _answer_events(
-    ctx: CommandContext, session: Session[Any], stand: Standing, entries: Iterable[Entry], limit: int
+    ctx: CommandContext, session: Session[Any], condition: SessionCondition, entries: Iterable[Entry], limit: int
 ) -> None:
     tools: dict[str, str] = {}
     shown = itertools.islice(entries, limit) if limit else iter(entries)
     if ctx.json:
         listed = [brief(session, e, tools) for e in shown]
         rest = next(iter(entries), None) if limit else None
-        data = {"session": plain_session(session, stand), "turns": None, "events": listed}
+        data = {"session": plain_session(session, condition), "turns": None, "events": listed}
         ctx.answer("log", data, (), next_cursor=f"e{rest.seq}" if rest else None)
         return
 
     def human() -> Iterator[str]:
-        yield header_line(ctx, session, stand)
+        yield header_line(ctx, session, condition)
         is_empty = True
         for entry in shown:
             is_empty = False

@@ -13,7 +13,7 @@ from wakelog.cli.options import limit_option
 from wakelog.cli.places import find_session, find_time
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.results import shape
-from wakelog.cli.render.sessions import harmless, status_sign
+from wakelog.cli.render.sessions import status_sign, unquoted_name
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.text import age, glyph, money
 from wakelog.codec.envelope import ENCRYPTED, ERASED
@@ -106,7 +106,7 @@ def ls_command(
 
     ctx.answer("ls", found, human, next_cursor=more or None)
     if found:
-        name_or_id = harmless(found[0].name) or found[0].id
+        name_or_id = unquoted_name(found[0].name) or found[0].id
         ctx.suggest(f"wakelog log {name_or_id}", f"wakelog status {name_or_id}", "wakelog ps")
 
 

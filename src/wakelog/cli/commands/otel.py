@@ -17,7 +17,7 @@ from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import NO, extra_needed
 from wakelog.cli.options import force_option, place_argument
 from wakelog.cli.output import STDOUT, writing_to
-from wakelog.cli.text import counted, inert_line
+from wakelog.cli.text import inert_line, pluralize
 from wakelog.config.folders import store_folder
 from wakelog.errors import CorruptLogError, NotAllowedError, NotFoundError
 from wakelog.exporters.session_spans import session_documents
@@ -114,9 +114,9 @@ def _send(
 
 
 def _lines(done: ExportedSpans) -> Iterator[str]:
-    yield f"Exported {counted(done.spans, 'span')} of {counted(done.sessions, 'session')} to {done.to}"
+    yield f"Exported {pluralize(done.spans, 'span')} of {pluralize(done.sessions, 'session')} to {done.to}"
     if done.rejected:
-        yield f"The collector rejected {counted(done.rejected, 'span')}: {done.message or 'it does not say why'}"
+        yield f"The collector rejected {pluralize(done.rejected, 'span')}: {done.message or 'it does not say why'}"
 
 
 def _documents(
@@ -203,5 +203,6 @@ def _report(ctx: CommandContext, report: ImportReport) -> None:
     for session in report.sessions:
         if session.records:
             counts = {"spans": session.records, "events": session.events}
-            line = f"{inert_line(session.name)}  {counted(session.records, 'span')}, {counted(session.events, 'event')}"
+            amounts = f"{pluralize(session.records, 'span')}, {pluralize(session.events, 'event')}"
+            line = f"{inert_line(session.name)}  {amounts}"
             ctx.tell("otel-intake", {"session": session.session, "name": session.name, **counts}, line)

@@ -9,7 +9,7 @@ from wakelog.cli.errors import NO
 from wakelog.cli.options import all_projects_option, limit_option, why_option
 from wakelog.cli.places import find_time
 from wakelog.cli.render.patterns import difference_line, pattern_lines, place_lines, plan_lines
-from wakelog.cli.text import counted, fit, glyph, inert_line
+from wakelog.cli.text import fit, glyph, inert_line, pluralize
 from wakelog.patterns.cohorts import Cohort
 from wakelog.patterns.findings import KINDS, PER_KIND
 
@@ -67,7 +67,7 @@ def list_patterns(
         for note in found.notes:
             ctx.remark(note)
         rest = f" {glyph('dot')} {found.hidden} more; -n shows more of each kind" if found.hidden else ""
-        ctx.remark(counted(found.sessions, "session") + rest)
+        ctx.remark(pluralize(found.sessions, "session") + rest)
 
     ctx.answer("patterns", found, human, records=list(found.patterns))
     if found.patterns:

@@ -13,9 +13,9 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import json_or_text, named_session, session_argument, why_option
-from wakelog.cli.render.sessions import handle, harmless
+from wakelog.cli.render.sessions import handle, unquoted_name
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.render.values import fetched, text_of
+from wakelog.cli.render.values import fetch_value, text_of
 from wakelog.cli.text import inert_line
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model.ids import Seq
@@ -49,18 +49,18 @@ class _Pending(msgspec.Struct, frozen=True):
         """The id if it needs no quotes in a shell, else its shortest unique prefix: a model may choose any id."""
         others = [other for other in self.session.log.part("pending_actions") if other != self.action]
         prefixes = (self.action[:size] for size in range(1, len(self.action)))
-        unique = (p for p in prefixes if harmless(p) and not any(other.startswith(p) for other in others))
-        return harmless(self.action) or next(unique, shlex.quote(inert_line(self.action)))
+        unique = (p for p in prefixes if unquoted_name(p) and not any(other.startswith(p) for other in others))
+        return unquoted_name(self.action) or next(unique, shlex.quote(inert_line(self.action)))
 
     @property
     def _options(self) -> list[str]:
         options = self.session.log.entry(self.entry["seq"]).body.get("options", ())
-        return [harmless(o) or shlex.quote(inert_line(o)) for o in options] or ["TEXT"]
+        return [unquoted_name(o) or shlex.quote(inert_line(o)) for o in options] or ["TEXT"]
 
     @property
     def input(self) -> Any:
         request = self.session.log.entry(self.entry["seq"])
-        return self.entry.get("prompt") or fetched(self.session, request, request.body.get("input"))
+        return self.entry.get("prompt") or fetch_value(self.session, request, request.body.get("input"))
 
     def plain(self) -> dict[str, Any]:
         fields = {name: self.entry[name] for name in ("tool", "status", "effect", "seq", "turn")}
@@ -175,7 +175,11 @@ def reconcile_command(
 def _show(ctx: CommandContext, found: _Pending) -> None:
     """Shows what is known about a call with an unknown outcome."""
     evidence = [
-        {"seq": e.seq, "outcome": e.body.get("outcome", ""), "output": fetched(found.session, e, e.body.get("output"))}
+        {
+            "seq": e.seq,
+            "outcome": e.body.get("outcome", ""),
+            "output": fetch_value(found.session, e, e.body.get("output")),
+        }
         for e in found.session.calls.evidence(found.action)
     ]
 

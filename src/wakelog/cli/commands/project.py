@@ -12,7 +12,7 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.text import counted, inert_line
+from wakelog.cli.text import inert_line, pluralize
 from wakelog.http.namespaces import NamespaceStores
 from wakelog.maintenance.projection import NamespaceProjections, Projection, catch_up, progress_of
 from wakelog.store import Store
@@ -48,7 +48,7 @@ def project_command(ctx: CommandContext, once: bool, status: bool, all_namespace
             _show_status(ctx, stores)
         else:
             seconds = sum(map(catch_up, stores.values()))
-            where = f" of {counted(len(stores), 'namespace')}" if spaces is not None else ""
+            where = f" of {pluralize(len(stores), 'namespace')}" if spaces is not None else ""
             ctx.answer("projection", {"seconds": seconds}, f"The index{where} is up to date ({seconds:.1f} s)")
 
 
@@ -63,7 +63,7 @@ def _run(ctx: CommandContext, spaces: NamespaceStores | None) -> None:
             shares[name] = now.shards
             data = {"shards": list(now.shards), "of": now.of, "projectors": now.projectors, "namespace": name}
             which = ", ".join(map(str, now.shards)) or "none"
-            line = f"shards of this one: {which} (of {now.of}, with {counted(now.projectors, 'projector')})"
+            line = f"shards of this one: {which} (of {now.of}, with {pluralize(now.projectors, 'projector')})"
             if now.of or not ctx.is_for_people:
                 ctx.tell("projection-share", data, _prefixed(name, line))
 

@@ -13,7 +13,7 @@ from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import age, glyph, inert
 from wakelog.maintenance.live_sessions import IDLE_MAX, LiveSession, find_live
-from wakelog.session.status import URGENT, Standing
+from wakelog.session.status import URGENT, SessionCondition
 
 REFRESH_S = 2.0
 _COLUMNS = (
@@ -98,12 +98,12 @@ def _answer_live(
         elif fleet.resting:
             ctx.remark(f"  {fleet.resting} more that are idle; -A shows all")
 
-    ctx.answer("ps", [plain_session(live.session, live.stand) for live in fleet.found], human)
+    ctx.answer("ps", [plain_session(live.session, live.condition) for live in fleet.found], human)
     return fleet.found
 
 
 def _versions(found: Sequence[LiveSession]) -> list[tuple[str, int, tuple[str, ...]]]:
-    return [(live.session.id, live.stand.seq, live.stand.needs) for live in found]
+    return [(live.session.id, live.condition.seq, live.condition.needs) for live in found]
 
 
 def _show(ctx: CommandContext, found: Sequence[LiveSession], failed: bool, wanted: set[str]) -> None:
@@ -113,30 +113,30 @@ def _show(ctx: CommandContext, found: Sequence[LiveSession], failed: bool, wante
 
 
 def _row(ctx: CommandContext, live: LiveSession, failed: bool) -> Row:
-    stand, turn = live.stand, live.stand.document["turn"]
-    sign, color = status_sign(stand.status)
-    urgent = [need for need in stand.needs if need in URGENT]
+    condition, turn = live.condition, live.condition.document["turn"]
+    sign, color = status_sign(condition.status)
+    urgent = [need for need in condition.needs if need in URGENT]
     place = f"@{turn['number']}" + (" open" if turn["status"] == "open" else "") if turn["number"] else ""
     return (
         Cell(
-            ", ".join(urgent) or stand.need,
-            {"fg": _COLORS[stand.need], "bold": True} if stand.need in _COLORS else {"dim": True},
+            ", ".join(urgent) or condition.need,
+            {"fg": _COLORS[condition.need], "bold": True} if condition.need in _COLORS else {"dim": True},
         ),
         Cell(str(live.session), {"bold": True}),
-        age(stand.at, ctx.store.clock()),
+        age(condition.at, ctx.store.clock()),
         place,
-        Cell(f"{sign} {stand.status}", {"fg": color}),
-        stand.holder,
-        live.info.last_error or live.info.outcome if failed else _headline(stand),
+        Cell(f"{sign} {condition.status}", {"fg": color}),
+        condition.holder,
+        live.info.last_error or live.info.outcome if failed else _headline(condition),
     )
 
 
-def _headline(stand: Standing) -> str:
+def _headline(condition: SessionCondition) -> str:
     """The most important thing about a session: its pending calls and flags, else its goal."""
     order = ("waiting", "uncertain", "running", "requested")
-    pending = sorted(stand.pending.items(), key=lambda item: order.index(item[1].get("status", "requested")))
+    pending = sorted(condition.pending.items(), key=lambda item: order.index(item[1].get("status", "requested")))
     words = [pending_text(action, call) for action, call in pending[:3]]
-    words += [f"{glyph('warn')} {name}" for name in list(stand.document["flags"])[:3]]
-    if not words and stand.document["goal"] is not None:
-        words = [text_of(stand.document["goal"])]
+    words += [f"{glyph('warn')} {name}" for name in list(condition.document["flags"])[:3]]
+    if not words and condition.document["goal"] is not None:
+        words = [text_of(condition.document["goal"])]
     return f" {glyph('dot')} ".join(words)

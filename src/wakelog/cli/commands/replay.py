@@ -19,7 +19,7 @@ from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import scalar
-from wakelog.cli.text import counted, fit, glyph, inert, inert_line
+from wakelog.cli.text import fit, glyph, inert, inert_line, pluralize
 from wakelog.errors import DivergenceError, WakelogError
 from wakelog.model.values import Value
 from wakelog.replay.plan import Plan, Reference
@@ -90,7 +90,7 @@ def _step_row(recording: Recording, step: RecordedCall) -> Row:
 
 
 def _summary(recording: Recording) -> str:
-    return f"{counted(len(recording.turns), 'turn')}, {counted(len(recording.steps), 'step')}"
+    return f"{pluralize(len(recording.turns), 'turn')}, {pluralize(len(recording.steps), 'step')}"
 
 
 # The report
@@ -153,7 +153,7 @@ def _lines(row: Compared) -> list[Row]:
 @shows(Plan)
 def say_plan(ctx: CommandContext, plan: Plan) -> None:
     """Prints a plan; each value says how it is known."""
-    steps = counted(len(plan.steps), "step")
+    steps = pluralize(len(plan.steps), "step")
     ctx.say(f"{ctx.style('plan of ' + inert_line(plan.name), bold=True)}  {steps}")
     ctx.say("parameters" if plan.parameters else "parameters  none: no value of an input was found in a call")
     rows: list[Row] = [

@@ -14,7 +14,7 @@ from wakelog.cli.options import session_argument, why_option, yes_option
 from wakelog.cli.places import find_point, refuse_if_moved
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import counted, glyph, inert, inert_line
+from wakelog.cli.text import glyph, inert, inert_line, pluralize
 from wakelog.diff.rewind_preview import Beyond, FileBeyond, RewindPreview
 from wakelog.session import Session
 from wakelog.session.undo import Undone
@@ -188,7 +188,7 @@ def show_preview(
 
         ctx.rows("files", list(plan_lines(ctx, plan)))
     if preview.effects:
-        effects = counted(len(preview.effects), "effect")
+        effects = pluralize(len(preview.effects), "effect")
         ctx.row("outside", ctx.style(f"{effects} cannot be undone:", fg="yellow"))
         ctx.rows("", [_effect_line(effect) for effect in preview.effects], MAX_SHOWN)
     if plan is not None and plan.git:

@@ -17,7 +17,7 @@ from wakelog.cli.options import limit_option
 from wakelog.cli.output import Progress
 from wakelog.cli.places import find_time
 from wakelog.cli.render.results import shape
-from wakelog.cli.render.sessions import harmless
+from wakelog.cli.render.sessions import unquoted_name
 from wakelog.cli.render.table import GAP, Cell, Column, say_table
 from wakelog.cli.render.values import scalar, text_of
 from wakelog.cli.text import age, fit, glyph, inert_line, pad, width
@@ -100,7 +100,7 @@ def _answer_sessions(ctx: CommandContext, text: str, hits: list[Hit], counts: bo
 
 def _place(hit: Hit) -> str:
     """A selector to paste: `fix-auth@7 e40`."""
-    name = harmless(hit.name) or hit.session
+    name = unquoted_name(hit.name) or hit.session
     attempt = f".{hit.attempt}" if hit.attempt > 1 else ""
     return f"{name}@{hit.turn}{attempt} e{hit.seq}" if hit.turn else f"-s {name} e{hit.seq}"
 
@@ -240,7 +240,7 @@ shape(DerivedHit, "session name? item")
 
 def derived_hit_lines(ctx: CommandContext, hits: Sequence[DerivedHit]) -> Iterator[str]:
     for hit in hits:
-        place = f"{harmless(hit.name) or hit.session}@{hit.item.turn} e{hit.item.seq}"
+        place = f"{unquoted_name(hit.name) or hit.session}@{hit.item.turn} e{hit.item.seq}"
         marks = f"~ {hit.item.kind.replace('_', ' ')}, derived by rules {hit.item.rules}"
         yield f"{ctx.style(fit(place, ctx.columns // 2), fg='cyan')}  {ctx.style(marks, dim=True)}"
         yield "    " + fit(f'"{" ".join(hit.item.quote.split())}"', ctx.columns - 4)

@@ -10,7 +10,7 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import at_option
 from wakelog.cli.places import find_key, plain_key
-from wakelog.cli.render.changes import who
+from wakelog.cli.render.changes import writer_name
 from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import scalar, tree
@@ -131,7 +131,7 @@ def _row(ctx: CommandContext, blame: Blame) -> Row:
         value,
         f"@{writer.turn}" if writer.turn else glyph("dash"),
         Cell(clock(writer.at, utc=ctx.utc) + other_time(writer.at, writer.stored_at), {"dim": True}),
-        who(writer),
+        writer_name(writer),
         Cell(f"e{writer.seq}", {"fg": "cyan"}),
         Cell(mark, {"fg": "yellow"}),
         Cell(why, {"dim": True}),

@@ -16,7 +16,7 @@ from wakelog.model.values import Value
 if TYPE_CHECKING:
     # Imported when needed: a shell that completes a name loads only the command.
     from wakelog.session import Session
-    from wakelog.session.status import Standing
+    from wakelog.session.status import SessionCondition
 
 _MAX_SHOWN = 8
 
@@ -33,35 +33,39 @@ def status_command(ctx: CommandContext, session: str, at: str) -> None:
       wakelog status
       wakelog status fix-auth
     """
-    from wakelog.session.status import standing
+    from wakelog.session.status import read_condition
 
     where = ctx.place(session, at)
     chosen = where.session
-    stand = standing(chosen, where.at if at else where.seq)
-    ctx.answer("status", plain_session(chosen, stand), lambda: _show(ctx, chosen, stand))
-    ctx.suggest(*_next_commands(chosen, stand))
+    condition = read_condition(chosen, where.at if at else where.seq)
+    ctx.answer("status", plain_session(chosen, condition), lambda: _show(ctx, chosen, condition))
+    ctx.suggest(*_next_commands(chosen, condition))
 
 
-def _show(ctx: CommandContext, session: Session[Any], stand: Standing) -> None:
-    document, head = stand.document, stand.head
+def _show(ctx: CommandContext, session: Session[Any], condition: SessionCondition) -> None:
+    document, head = condition.document, condition.head
     turn = document["turn"]
     place = f"@{turn['number']}" if turn["number"] else "no turn yet"
     if turn["attempt"] > 1:
         place += f".{turn['attempt']}"
     state = f" {turn['status']}" if turn["status"] else ""
-    looked = f" {glyph('dot')} as of e{stand.seq}" if stand.seq != head.seq else ""
-    when = age(stand.at, session.log.clock()) if stand.seq == head.seq else clock(stand.at, utc=ctx.utc, long=True)
+    looked = f" {glyph('dot')} as of e{condition.seq}" if condition.seq != head.seq else ""
+    when = (
+        age(condition.at, session.log.clock())
+        if condition.seq == head.seq
+        else clock(condition.at, utc=ctx.utc, long=True)
+    )
     name = fit(str(session), ctx.columns // 2)
-    room = ctx.columns - width(name) - len(stand.status) - 4
-    facts = fit(f" {glyph('dot')} ".join(["", f"{place}{state}", f"e{stand.seq}", when]) + looked, room)
-    ctx.say(f"{ctx.style(name, bold=True)}  {status_words(ctx, stand.status)}{facts}")
+    room = ctx.columns - width(name) - len(condition.status) - 4
+    facts = fit(f" {glyph('dot')} ".join(["", f"{place}{state}", f"e{condition.seq}", when]) + looked, room)
+    ctx.say(f"{ctx.style(name, bold=True)}  {status_words(ctx, condition.status)}{facts}")
     room = ctx.columns - 13
-    for name, text in _lines(session, stand, room):
+    for name, text in _lines(session, condition, room):
         ctx.say(f"  {ctx.style(f'{name:<10}', dim=True)} {fit(text, room)}")
-    for action, pending in list(stand.pending.items())[:_MAX_SHOWN]:
+    for action, pending in list(condition.pending.items())[:_MAX_SHOWN]:
         line = f"{pending_text(action, pending)}  e{pending['seq']}"
         ctx.say(f"  {ctx.style('pending  ', fg='yellow')}  {fit(line, room)}")
-    _more(ctx, len(stand.pending), "pending")
+    _more(ctx, len(condition.pending), "pending")
     for name, flag in list(document["flags"].items())[:_MAX_SHOWN]:
         color = "red" if flag.get("severity") in ("error", "alarm") else "yellow"
         line = f"{glyph('warn')} {name}: {text_of(flag.get('message', ''))}  e{flag['seq']}"
@@ -76,8 +80,8 @@ def _more(ctx: CommandContext, total: int, what: str) -> None:
         ctx.say(f"             and {total - _MAX_SHOWN} more {what} (wakelog state)")
 
 
-def _lines(session: Session[Any], stand: Standing, room: int) -> list[tuple[str, str]]:
-    document, head = stand.document, stand.head
+def _lines(session: Session[Any], condition: SessionCondition, room: int) -> list[tuple[str, str]]:
+    document, head = condition.document, condition.head
     lines = [("id", session.id), ("head", f"e{head.seq}  {head.hash.hex()[:12]}")]
     if document["goal"] is not None:
         lines.append(("goal", text_of(document["goal"])))
@@ -88,11 +92,11 @@ def _lines(session: Session[Any], stand: Standing, room: int) -> list[tuple[str,
         lines += [("" if number else "labels", row) for number, row in enumerate(rows)]
     if budget := _budget_text(document["budget"]):
         lines.append(("budget", budget))
-    if stand.holder:
-        lines.append(("writer", stand.holder))
+    if condition.holder:
+        lines.append(("writer", condition.holder))
     if document["view"]["rewound"]:
         view = document["view"]
-        lines.append(("view", f"rewound to e{view['to']} by e{view['rewound']}{_undo_advice(session, stand)}"))
+        lines.append(("view", f"rewound to e{view['to']} by e{view['rewound']}{_undo_advice(session, condition)}"))
     if sources := document["trust"]:
         for trust in ("untrusted", "unverified"):
             named = [f"{name} (e{t['seq']})" for name, t in sources.items() if t["trust"] == trust]
@@ -113,13 +117,13 @@ def _wrap_words(words: list[str], room: int) -> list[str]:
     return rows
 
 
-def _undo_advice(session: Session[Any], stand: Standing) -> str:
+def _undo_advice(session: Session[Any], condition: SessionCondition) -> str:
     """How to undo the rewind in view, if that is possible: the rewind of a retry cannot be undone."""
-    if stand.seq != stand.head.seq or stand.status in ("closed", "archived"):
+    if condition.seq != condition.head.seq or condition.status in ("closed", "archived"):
         return ""
     from wakelog.session.undo import undoable
 
-    operation, rewound = undoable(session.log), stand.document["view"]["rewound"]
+    operation, rewound = undoable(session.log), condition.document["view"]["rewound"]
     if operation is not None and operation.seq == rewound:
         return f" (to undo: wakelog undo {handle(session)})"
     mode = session.log.entry(rewound).body.get("mode", "rewind")
@@ -146,13 +150,13 @@ def _error_text(error: dict[str, Value]) -> str:
     )
 
 
-def _next_commands(session: Session[Any], stand: Standing) -> list[str]:
+def _next_commands(session: Session[Any], condition: SessionCondition) -> list[str]:
     name = handle(session)
     commands = [f"wakelog log {name}"]
-    if stand.document["turn"]["number"]:
+    if condition.document["turn"]["number"]:
         commands.append(f"wakelog diff {name}")
-    if error := stand.document["last_error"]:
+    if error := condition.document["last_error"]:
         commands.append(f"wakelog show -s {name} e{error['seq']}")
-    if stand.status == "paused":
+    if condition.status == "paused":
         commands.append(f"wakelog resume {name}")
     return commands

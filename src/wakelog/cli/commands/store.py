@@ -17,7 +17,7 @@ from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.output import Progress
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.text import clock, counted, iso, size
+from wakelog.cli.text import clock, iso, pluralize, size
 from wakelog.config import settings as config
 from wakelog.engine import MigrationStep
 from wakelog.maintenance.check import check_store, require_migrations
@@ -157,7 +157,7 @@ def _facts(ctx: CommandContext, found: StoreInfo) -> Iterator[tuple[str, str]]:
     version = f" (version {found.version})" if found.version is not None else ""
     yield "engine", f"{found.engine}{version}, {_DURABILITY.get(found.durability, found.durability)}"
     if found.workers:
-        yield "workers", ", ".join(f"{name} ({counted(parts, 'part')})" for name, parts in found.workers.items())
+        yield "workers", ", ".join(f"{name} ({pluralize(parts, 'part')})" for name, parts in found.workers.items())
     if found.waiting:
         steps = f"{found.waiting} {'step waits' if found.waiting == 1 else 'steps wait'}"
         yield "migration", ctx.style(f"{steps} (wakelog store migrate); it can be used meanwhile", fg="yellow")
@@ -168,7 +168,7 @@ def _facts(ctx: CommandContext, found: StoreInfo) -> Iterator[tuple[str, str]]:
         no_key = ctx.style(f"{ring}; opened without the key", fg="yellow")
         yield "encryption", f"{ring}; the index is in memory only" if found.has_key else no_key
     statuses = ", ".join(f"{count} {status}" for status, count in found.by_status.items())
-    forks = f"; {counted(found.forks, 'fork')} among them" if found.forks else ""
+    forks = f"; {pluralize(found.forks, 'fork')} among them" if found.forks else ""
     yield "sessions", f"{found.sessions}  ({statuses}{forks})" if found.sessions else "none yet"
     yield "events", f"{found.events:,}"
     if found.files:
@@ -186,7 +186,7 @@ def _facts(ctx: CommandContext, found: StoreInfo) -> Iterator[tuple[str, str]]:
         is_readable = found.has_key or not found.encryption
         yield "held", "not counted (--full counts)" if is_readable else "not known: encrypted"
     elif found.held:
-        yield "held", f"{counted(found.held, 'session')} (wakelog hold ls)"
+        yield "held", f"{pluralize(found.held, 'session')} (wakelog hold ls)"
     if found.unreadable:
         yield "damaged", ctx.style(f"{found.unreadable} (wakelog store scrub)", fg="red")
 

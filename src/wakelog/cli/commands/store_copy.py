@@ -13,7 +13,7 @@ import msgspec
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY, PARTIAL
 from wakelog.cli.output import Progress, is_url
-from wakelog.cli.text import counted, inert_line
+from wakelog.cli.text import inert_line, pluralize
 from wakelog.store import Store
 from wakelog.store import open as open_store
 
@@ -147,7 +147,7 @@ def _copy(
 
     def human() -> None:
         there = _were_there(done.unchanged)
-        copied = f"{counted(done.sessions, 'session')}, {counted(done.events, 'event')}"
+        copied = f"{pluralize(done.sessions, 'session')}, {pluralize(done.events, 'event')}"
         ctx.say(f"{copied} → {inert_line(hide_password(where))}  ({there})")
         for session in done.diverged:
             name = inert_line(str(source.engine.head(session)))
@@ -155,7 +155,7 @@ def _copy(
         for session in bad:
             ctx.say(f"{ctx.mark(False)} {inert_line(str(target.engine.head(session)))} does not verify there")
         if verify and not bad:
-            ctx.say(f"{ctx.mark(True)} {counted(len(heads), 'session')} checked there, all sound")
+            ctx.say(f"{ctx.mark(True)} {pluralize(len(heads), 'session')} checked there, all sound")
 
     ctx.answer("store-copy", data, human)
     return INTEGRITY if bad else PARTIAL if done.diverged else 0
@@ -170,7 +170,7 @@ def show_archive(ctx: CommandContext, done: ArchiveResult, place: str, word: str
 
     def human() -> None:
         there = _were_there(done.unchanged)
-        ctx.say(f"{counted(done.sessions, 'session')} {word}  ({there})  {inert_line(hide_password(place))}")
+        ctx.say(f"{pluralize(done.sessions, 'session')} {word}  ({there})  {inert_line(hide_password(place))}")
         for session, problem in done.problems.items():
             ctx.say(f"{ctx.mark(False)} {inert_line(ctx.name_of(session))}: {inert_line(problem)}")
         ctx.say(f"  as of {done.list}")

@@ -11,7 +11,7 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import yes_option
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.text import clock, counted, inert_line
+from wakelog.cli.text import clock, inert_line, pluralize
 from wakelog.store.encryption import new_key_file
 
 
@@ -103,5 +103,5 @@ def delete_key(ctx: CommandContext, session: str, why: str, yes: bool) -> None:
     """
     ctx.confirm(f"Erase {session} and all its forks for good, in every copy?", yes=yes)
     done = ctx.store.encryption.delete(session, why=why)
-    line = f"Deleted {counted(len(done.sessions), 'session')} and the key {done.key_id}"
+    line = f"Deleted {pluralize(len(done.sessions), 'session')} and the key {done.key_id}"
     ctx.answer("store-key-deleted", done, [line, "  copies of the key ring that still have it must go too"])

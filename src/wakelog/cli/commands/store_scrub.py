@@ -10,7 +10,7 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.output import Progress
-from wakelog.cli.text import counted, inert_line, iso
+from wakelog.cli.text import inert_line, iso, pluralize
 from wakelog.config.amounts import parse_interval
 from wakelog.engine import StoreFinding
 from wakelog.maintenance.scrub import Pass, Scrubbed, open_pass
@@ -77,9 +77,9 @@ def _show(ctx: CommandContext, done: Scrubbed) -> None:
         ctx.say(f"{ctx.mark(True)} {done.repaired} repaired")
     mark = ctx.mark(not done.damage)
     verdict = f"{done.damage} damaged" if done.damage else "every byte agrees"
-    ctx.say(f"{mark} {counted(done.sessions, 'session')}, {counted(done.events, 'event')}: {verdict}")
+    ctx.say(f"{mark} {pluralize(done.sessions, 'session')}, {pluralize(done.events, 'event')}: {verdict}")
     if done.copies:
-        ctx.say(f"  {counted(done.copies, 'replica')} compared; a server may still answer from memory, not from disk")
+        ctx.say(f"  {pluralize(done.copies, 'replica')} compared; a server may still answer from memory, not from disk")
     _say_progress(ctx, done, done.of_pass)
 
 
@@ -95,10 +95,12 @@ def _say(ctx: CommandContext, finding: StoreFinding) -> None:
 
 def _say_progress(ctx: CommandContext, done: Scrubbed, at: Pass) -> None:
     if not done.is_whole:
-        ctx.say(f"  time is up after {counted(at.sessions, 'session')} of this pass; the next scrub continues there")
+        ctx.say(f"  time is up after {pluralize(at.sessions, 'session')} of this pass; the next scrub continues there")
     elif done.is_resumed:
         found = f"{at.damage} damaged" if at.damage else "nothing damaged"
-        ctx.say(f"  this pass is complete: {counted(at.sessions, 'session')}, {counted(at.events, 'event')}, {found}")
+        ctx.say(
+            f"  this pass is complete: {pluralize(at.sessions, 'session')}, {pluralize(at.events, 'event')}, {found}"
+        )
     if not done.keeps_mark:
         ctx.say("  this store cannot keep the progress of a scrub, so each one starts again (wakelog store migrate)")
     elif not done.damage and done.is_whole:

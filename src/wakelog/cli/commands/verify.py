@@ -12,7 +12,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.options import all_sessions_option, session_argument
 from wakelog.cli.output import is_url
-from wakelog.cli.text import clock, counted, inert_line
+from wakelog.cli.text import clock, inert_line, pluralize
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.evidence.head_notes import PROOF, SignedHead
 from wakelog.evidence.key_source import read_public_key
@@ -175,7 +175,7 @@ def _show(ctx: CommandContext, report: VerifyReport, *, failed: bool = False) ->
             title = f"{'integrity':<13}" if report.session else ""
             ctx.say(f"    {title}{ctx.style(inert_line(fault.what), fg='red')}")
         return
-    ctx.say(f"{mark} {name}  {counted(report.events, 'event')}, head {report.head_hash[:12]}")
+    ctx.say(f"{mark} {name}  {pluralize(report.events, 'event')}, head {report.head_hash[:12]}")
     for word, faults in (("integrity", report.integrity), ("completeness", report.completeness)):
         told = [f"e{fault.seq}: {inert_line(fault.what)}" for fault in faults[:10]]
         ctx.say(f"    {word:<13}{ctx.style(f'first fault at {told[0]}', fg='red') if told else 'holds'}")
@@ -203,7 +203,7 @@ def _show_sum(ctx: CommandContext, sessions: list[dict[str, Any]]) -> None:
         named = inert_line(", ".join(failed[:MAX_NAMED])) + more
         ctx.say(f"{ctx.mark(False)} {len(failed)} of {len(sessions)} failed: {named}")
     elif len(sessions) > 1:
-        ctx.say(f"{ctx.mark(True)} {counted(len(sessions), 'session')}: every check holds")
+        ctx.say(f"{ctx.mark(True)} {pluralize(len(sessions), 'session')}: every check holds")
 
 
 def _show_anchor(ctx: CommandContext, report: VerifyReport, signed: SignedHead | None) -> None:
@@ -211,7 +211,7 @@ def _show_anchor(ctx: CommandContext, report: VerifyReport, signed: SignedHead |
         ctx.say(f"    {'anchor':<13}none given: a cut-off end would not be seen (wakelog anchor, kept elsewhere)")
     elif report.ok:
         later = report.events - signed.anchor.seq
-        since = f", {counted(later, 'event')} came after it" if later else ", which is the head"
+        since = f", {pluralize(later, 'event')} came after it" if later else ", which is the head"
         ctx.say(f"    {'anchor':<13}holds: e{signed.anchor.seq} is the one it names{since}")
     if signed and signed.signer:
         ctx.say(f"    {'signed':<13}by {inert_line(signed.signer)} at {clock(signed.at, utc=ctx.utc, long=True)}")
@@ -263,7 +263,7 @@ def show_anchored(ctx: CommandContext, found: AnchoredSession | None) -> None:
 def show_log(ctx: CommandContext, found: AnchorReport) -> None:
     """Prints the state of the log of anchors, and whether the store was rolled back."""
     mark = ctx.mark(found.ok)
-    rounds = counted(found.rounds, "round")
+    rounds = pluralize(found.rounds, "round")
     newest = f", the newest {clock(found.newest_at, utc=ctx.utc, long=True)}" if found.rounds else ""
     ctx.say(f"{mark} anchors in {inert_line(found.place)}: {rounds}{newest}")
     for fault in filter(None, (found.log_fault, *found.kept_faults)):
@@ -277,7 +277,7 @@ def show_log(ctx: CommandContext, found: AnchorReport) -> None:
     if (back := found.rolled_back) is not None:
         after, before = (clock(at, utc=ctx.utc, long=True) for at in (back.after, back.before))
         went_on = ", and went on from there" if back.went_on else ""
-        lost = f"{counted(back.sessions, 'session')} lost events"
+        lost = f"{pluralize(back.sessions, 'session')} lost events"
         text = f"the store is as it was between {after} and {before}{went_on}: {lost}"
         ctx.say(f"    {'rolled back':<13}{ctx.style(text, fg='red')}")
 

@@ -14,7 +14,7 @@ from wakelog.cli.options import named_session, session_argument
 from wakelog.cli.render.flags import COLORS, FLAG_COLUMNS, SEVERITIES, StandingFlag, flag_cells, flags_of, plain_flag
 from wakelog.cli.render.sessions import handle, identity, label
 from wakelog.cli.render.table import lay_out, say_table
-from wakelog.cli.text import clock, counted, fit, glyph, inert, inert_line, pad, width
+from wakelog.cli.text import clock, fit, glyph, inert, inert_line, pad, pluralize, width
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
 from wakelog.monitors.monitor import RaisedFinding
 from wakelog.monitors.rules import Given, load_rules
@@ -92,7 +92,7 @@ def _once(ctx: CommandContext, watcher: Watcher, chosen: Session[Any] | None, ev
         if rows:
             say_table(ctx, FLAG_COLUMNS, rows)
         count = len(new & set(standing))
-        ctx.say(f"{counted(len(standing), 'flag')}, {count} of them new" if standing else "no problems found")
+        ctx.say(f"{pluralize(len(standing), 'flag')}, {count} of them new" if standing else "no problems found")
         for session in [r.session for r in raised if r.has_paused]:
             ctx.say(f"{inert_line(ctx.name_of(session))} is paused")
 

@@ -11,7 +11,7 @@ import click
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.text import clock, counted, inert_line
+from wakelog.cli.text import clock, inert_line, pluralize
 from wakelog.errors import NotFoundError, UnavailableError
 from wakelog.key_source import write_secret
 from wakelog.webhooks.hook_states import HookState, hook_states, hooks_folder, open_positions, skip_message
@@ -205,7 +205,7 @@ def run(ctx: CommandContext, once: bool, file: Path | None) -> int:
         senders = [WebhookSender(ctx.store, hook, positions, report=told) for hook in hooks]
         if not once:
             if ctx.is_for_people:
-                ctx.say(f"Sending to {counted(len(hooks), 'webhook')}; stop with Ctrl-C")
+                ctx.say(f"Sending to {pluralize(len(hooks), 'webhook')}; stop with Ctrl-C")
                 ctx.flush()
             WebhookSenders(senders, ctx.store, lambda why: ctx.warn(inert_line(why))).run()
             return 0

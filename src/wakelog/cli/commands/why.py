@@ -79,7 +79,7 @@ def why_command(
         ctx.answer("why-across", plain(beyond), lambda: say_why_across(ctx, beyond))
         return 0 if any(session.answer.steps for session in beyond.sessions) else NO
     found = session.why(place.text, at=place.at, depth=depth, steps=steps, wide=wide)
-    found, git = (place.line.told(found), place.line.git) if place.line else (found, None)
+    found, git = (place.line.answer_about_line(found), place.line.git) if place.line else (found, None)
     reasons = reasons_for(session, [step.seq for step in found.steps])
     data = {**plain_why(session, found), "git": plain(git), "derived": plain(reasons.items if reasons else ())}
 

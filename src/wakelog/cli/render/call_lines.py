@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from wakelog.cli.render.values import fetched, text_of
-from wakelog.cli.text import counted, glyph
+from wakelog.cli.render.values import fetch_value, text_of
+from wakelog.cli.text import glyph, pluralize
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import numbered_lines
 from wakelog.model.call_gist import call_gist
-from wakelog.model.calls import ASKS
+from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.parts import Asked, Text, is_answer, parts_of
 from wakelog.model.values import Value
 from wakelog.session import Session
@@ -26,18 +26,18 @@ MAX_CALLS = 4
 
 def call_text(session: Session[Any], entry: Entry, result: str, *, is_error: bool) -> str:
     """`src/app.py → 120 lines`; only the input if the result of a tool that writes would repeat it."""
-    about = call_gist(fetched(session, entry, entry.body.get("input")))
+    about = call_gist(fetch_value(session, entry, entry.body.get("input")))
     if about and not is_error and (entry.body.get("effect") == "write" or result == "succeeded"):
         return about
     if numbered_lines(result):
-        count = numbered_lines(text_of(fetched(session, entry, entry.body.get("output"), 0)))
-        result = counted(count, "line")
+        count = numbered_lines(text_of(fetch_value(session, entry, entry.body.get("output"), 0)))
+        result = pluralize(count, "line")
     return " → ".join(part for part in (about, result) if part)
 
 
 def said_by_model(session: Session[Any], entry: Entry, otherwise: str) -> str:
     """The words of a model's answer, without the calls that it asks for."""
-    return words_of(fetched(session, entry, entry.body.get("output")), otherwise)[:2000]
+    return words_of(fetch_value(session, entry, entry.body.get("output")), otherwise)[:2000]
 
 
 def words_of(answer: Value, otherwise: str = "") -> str:
@@ -49,13 +49,13 @@ def words_of(answer: Value, otherwise: str = "") -> str:
 
 def asked_calls(session: Session[Any], entry: Entry) -> str:
     """`→ Edit src/app.py, Bash pytest -q`: the calls that a model's answer asks for."""
-    answer = fetched(session, entry, entry.body.get("output"))
+    answer = fetch_value(session, entry, entry.body.get("output"))
     asked = [part for part in parts_of(answer) if isinstance(part, Asked)] if is_answer(answer) else []
     inputs = {part.id: part.input for part in asked}
     if missing := {id for id, input in inputs.items() if input is None}:
         for later in session.log.entries(after=entry.seq, upto=min(entry.seq + LOOKAHEAD, session.head.seq)):
-            if later.kind in ASKS and (action := text_of(later.body.get("action", ""))) in missing:
-                inputs[action] = fetched(session, later, later.body.get("input"))
+            if later.kind in BEGIN_KINDS and (action := text_of(later.body.get("action", ""))) in missing:
+                inputs[action] = fetch_value(session, later, later.body.get("input"))
     counts = Counter(f"{part.name} {call_gist(inputs[part.id])}".strip() for part in asked)
     calls = [call + (f" {glyph('times')}{times}" if times > 1 else "") for call, times in counts.items()]
     more = f" and {len(calls) - MAX_CALLS} more" if len(calls) > MAX_CALLS else ""

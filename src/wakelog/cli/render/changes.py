@@ -10,7 +10,7 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import scalar, text_of
-from wakelog.cli.text import count, counted, duration, fit, glyph, money, width
+from wakelog.cli.text import count, duration, fit, glyph, money, pluralize, width
 from wakelog.diff.turn_diff import Change, TurnDiff
 from wakelog.diff.writers import Writer
 from wakelog.model.document import decision_words
@@ -27,7 +27,7 @@ _COLUMNS = (Column(), Column(least=16), Column(least=20), Column(), Column(least
 _FILE_COLUMNS = (Column(), Column(least=16, cut="middle"), Column(), Column(right=True), *_COLUMNS[3:])
 
 
-def who(writer: Writer) -> str:
+def writer_name(writer: Writer) -> str:
     """The tool that made a change, else the actor."""
     return f"tool:{writer.tool}" if writer.tool else writer.actor
 
@@ -46,7 +46,7 @@ def change_lines(ctx: CommandContext, diff: TurnDiff, files: FileLines, indent: 
         added = sum(a for a, _ in files.values())
         removed = sum(r for _, r in files.values())
         lines = f", +{added} {glyph('minus')}{removed}" if files else ""
-        yield indent + _section(ctx, "files", f"{counted(len(changed), 'file')}{lines}")
+        yield indent + _section(ctx, "files", f"{pluralize(len(changed), 'file')}{lines}")
         yield from _rows(ctx, _FILE_COLUMNS, [(_file_row(c, files), c) for c in changed], indent, room)
     if sources := [f"{c.key} {_trust(c)}" for c in diff.of("trust")]:
         yield indent + _section(
@@ -114,7 +114,7 @@ def _origin(change: Change) -> tuple[Cell | str, ...]:
         return ("", "", "", "")
     mark = f"{glyph('warn')} {writer.source or writer.trust}" if writer.trust != "trusted" else ""
     turn = f"@{writer.turn}" + (f".{writer.attempt}" if writer.attempt > 1 else "") if writer.turn else ""
-    return (turn, who(writer), Cell(f"e{writer.seq}", {"fg": "cyan"}), Cell(mark, {"fg": "yellow"}))
+    return (turn, writer_name(writer), Cell(f"e{writer.seq}", {"fg": "cyan"}), Cell(mark, {"fg": "yellow"}))
 
 
 def _decision(ctx: CommandContext, change: Change, indent: str, room: int) -> Iterator[str]:

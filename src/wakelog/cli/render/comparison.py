@@ -14,7 +14,7 @@ from wakelog.cli.render.money import plain_cost
 from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import PEEK_BYTES, readable, text_of
-from wakelog.cli.text import count, counted, duration, fit, glyph, money
+from wakelog.cli.text import count, duration, fit, glyph, money, pluralize
 from wakelog.compare.alignment import AlignedStep as Pairing
 from wakelog.compare.comparison import Pair
 from wakelog.compare.divergence import Difference, Divergence, DivergenceFactor, Followed
@@ -199,7 +199,7 @@ def first_call_lines(ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], nam
 
 
 def _place(found: Divergence, names: str) -> str:
-    before = f"after {counted(found.same_before, 'same step')}"
+    before = f"after {pluralize(found.same_before, 'same step')}"
     if found.same_before == 0:
         before = "at the very beginning"
     sides = zip(names, (found.a, found.b), strict=True)
@@ -338,7 +338,7 @@ def _consequences(found: Divergence, names: str) -> Iterator[str]:
             parts += [f"{derived} had it in view"] if derived else []
             parts += [f"{after} with no recorded link to it"] if after else []
             title = f"then in {name}"
-            yield f"  {title:<11}{counted(len(followed), 'other step')}: {', '.join(parts)}"
+            yield f"  {title:<11}{pluralize(len(followed), 'other step')}: {', '.join(parts)}"
 
 
 # Side by side
@@ -377,7 +377,7 @@ def _fold_equal(rows: Sequence[Pairing], everything: bool) -> Iterator[tuple[int
 
 def _cells(pair: Pair, logs: tuple[Log, Log], names: str, row: Pairing | int, is_first: bool) -> Row:
     if isinstance(row, int):
-        return (glyph("more"), Cell(counted(row, "same step"), {"dim": True}), "", "", "")
+        return (glyph("more"), Cell(pluralize(row, "same step"), {"dim": True}), "", "", "")
     a, b = pair.steps(row)
     words = {"only a": f"only {names[0]}", "only b": f"only {names[1]}", "unknown": "unknown"}
     verdict: str = words.get(row.verdict, row.verdict)

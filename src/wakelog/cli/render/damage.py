@@ -26,7 +26,7 @@ from wakelog.timeline.selectors import Range
 def readable_events(session: Session[Any], span: Range) -> Iterator[Entry | Hole]:
     """The events of a span, with holes in place of those that cannot be read."""
     holes: list[Hole] = []
-    for entry in session.log.entries(after=max(0, span.first - 1), upto=span.last, told=holes.append):
+    for entry in session.log.entries(after=max(0, span.first - 1), upto=span.last, on_hole=holes.append):
         yield from holes
         holes.clear()
         yield entry

@@ -11,11 +11,10 @@ from wakelog.cli.render.flags import flags_by_event
 from wakelog.cli.render.money import usage_words
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.turns import TurnSummary
-from wakelog.cli.render.values import fetched, is_short, mention, scalar, text_of, tree
+from wakelog.cli.render.values import fetch_value, is_short, mention, scalar, text_of, tree
 from wakelog.cli.text import (
     clock,
     count,
-    counted,
     duration,
     fit,
     glyph,
@@ -24,6 +23,7 @@ from wakelog.cli.text import (
     money,
     other_time,
     pad,
+    pluralize,
     size,
     take_columns,
     width,
@@ -31,7 +31,7 @@ from wakelog.cli.text import (
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import is_aside
 from wakelog.model.parts import content_text
-from wakelog.model.readable import laid_out
+from wakelog.model.readable import format_value
 from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.timeline.selectors import Range
@@ -122,7 +122,7 @@ def _turn_heading(ctx: CommandContext, session: Session[Any], row: TurnSummary) 
         clock(row.started_at, utc=ctx.utc, long=True) + other_time(row.started_at, row.stored_at) if is_timed else "",
         took if is_timed else "no times recorded",
         f"{row.attempts} attempts" if row.attempts > 1 else "",
-        counted(row.tool_calls, "tool") if row.tool_calls else "",
+        pluralize(row.tool_calls, "tool") if row.tool_calls else "",
         f"+{row.added} {glyph('minus')}{row.removed}" if row.files else "",
         f"{count(row.spent.tokens_out)} out" if row.spent.tokens_out else "",
         money(row.spent.usd_micros) if row.spent.usd_micros else "",
@@ -163,7 +163,7 @@ def _rest(ctx: CommandContext, session: Session[Any], entry: Entry, left: int) -
 def _limited(session: Session[Any], entry: Entry, value: Value, limit: int) -> tuple[str, int]:
     """A value as text of at most `limit` bytes, and how many were left out."""
     # A payload is fetched whole even when only its beginning is shown: storage has no parts.
-    text = laid_out(fetched(session, entry, value, 0))
+    text = format_value(fetch_value(session, entry, value, 0))
     data = text.encode()
     if not limit or len(data) <= limit:
         return text, 0

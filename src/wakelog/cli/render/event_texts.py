@@ -10,9 +10,9 @@ from collections.abc import Callable, Container
 from typing import Any
 
 from wakelog.cli.render.values import preview, text_of
-from wakelog.cli.text import counted, glyph
+from wakelog.cli.text import glyph, pluralize
 from wakelog.log.reader import Entry
-from wakelog.model.document import decision_words, told_ops
+from wakelog.model.document import agent_ops, decision_words
 from wakelog.model.values import Value
 from wakelog.session import Session
 
@@ -96,7 +96,7 @@ def _decision(_: Session[Any], entry: Entry) -> str:
 
 
 def _patched(_: Session[Any], entry: Entry) -> str:
-    return ", ".join(f"{op['op']} {op['path']}" for op in told_ops(entry.delta)[:20])
+    return ", ".join(f"{op['op']} {op['path']}" for op in agent_ops(entry.delta)[:20])
 
 
 def _file(_: Session[Any], entry: Entry) -> str:
@@ -128,7 +128,7 @@ def _imported(_: Session[Any], entry: Entry) -> str:
     ids = entry.body.get("ids")
     count = len(ids) if isinstance(ids, list) else 0
     name = text_of(entry.body.get("source", "")).replace("\\", "/").rpartition("/")[2]
-    return f"{counted(count, 'record')} of {text_of(entry.body.get('format', ''))} from {name}"
+    return f"{pluralize(count, 'record')} of {text_of(entry.body.get('format', ''))} from {name}"
 
 
 def _erased(_: Session[Any], entry: Entry) -> str:

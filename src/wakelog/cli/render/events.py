@@ -13,13 +13,13 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.render.call_lines import asked_calls, call_text, said_by_model
 from wakelog.cli.render.event_texts import event_text
 from wakelog.cli.render.money import cost_words, plain_cost
-from wakelog.cli.render.values import fetched, mention, preview, text_of
+from wakelog.cli.render.values import fetch_value, mention, preview, text_of
 from wakelog.cli.text import clock, fit, fit_path, glyph, iso, other_time, pad, width
 from wakelog.errors import CorruptLogError
 from wakelog.log import Log
 from wakelog.log.deleted_origins import ORIGIN
 from wakelog.log.reader import Entry
-from wakelog.model.agent_words import ASIDES, is_aside, unwrapped
+from wakelog.model.agent_words import ASIDES, is_aside, strip_agent_tags
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import without_bytes
 from wakelog.model.values import Value
@@ -67,7 +67,7 @@ def line_of(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
         text = "(erased)" if "$erased" in body else preview(session, entry, body.get("content"))
         if is_aside(body):
             word = ASIDES[text_of(body["name"])]
-            return EventLine("note", word, unwrapped(text) or "(nothing)", {"dim": True})
+            return EventLine("note", word, strip_agent_tags(text) or "(nothing)", {"dim": True})
         return EventLine("call" if body.get("role") == "user" else "note", text_of(body.get("role", "")), text)
     word, text = event_text(session, entry)
     sign = "note"
@@ -132,7 +132,7 @@ def _action_line(session: Session[Any], entry: Entry, tools: Tools) -> EventLine
     if verb == "recorded" and body.get("effect") == "model":
         text = text if failed else said_by_model(session, entry, text) or asked_calls(session, entry) or text
     elif verb == "recorded":
-        text = call_text(session, entry, unwrapped(text), is_error=failed)
+        text = call_text(session, entry, strip_agent_tags(text), is_error=failed)
     text = f"{text}, will be tried again" if body.get("retry") else text
     sign = "warn" if verb == "uncertain" else "failed" if failed else "done"
     style = {"fg": "yellow" if verb == "uncertain" else "red"} if failed else {}
@@ -150,7 +150,7 @@ def _outcome_text(session: Session[Any], entry: Entry) -> str:
     body, verb = entry.body, entry.kind.partition(".")[2]
     error = body.get("error")
     if isinstance(error, dict):
-        parts = (text_of(error.get("type", "error")), unwrapped(text_of(error.get("message", ""))))
+        parts = (text_of(error.get("type", "error")), strip_agent_tags(text_of(error.get("message", ""))))
         return ": ".join(part for part in parts if part)
     summary = text_of(body.get("output_summary") or "")
     if not summary or summary.startswith("{"):  # old summaries can be raw JSON
@@ -270,7 +270,7 @@ def record(session: Session[Any], entry: Entry, tools: Tools, limit: int) -> dic
     """The full commit record of an event (JSON). Payloads up to `limit` bytes are included, larger ones only named."""
     body, header = entry.body, entry.header
     fields = {
-        k: without_bytes(fetched(session, entry, v, limit)) if mention(v) else v
+        k: without_bytes(fetch_value(session, entry, v, limit)) if mention(v) else v
         for k, v in body.items()
         if k != "delta"
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
-from wakelog.cli.text import counted, fit, glyph, inert_line, pad, width
+from wakelog.cli.text import fit, glyph, inert_line, pad, pluralize, width
 from wakelog.files.file_diff import FileDiff
 from wakelog.files.restore import FileResult, RestoredFiles
 from wakelog.files.restore_plan import FileStep, RestorePlan
@@ -136,4 +136,4 @@ def stat_lines(ctx: CommandContext, diffs: list[FileDiff]) -> Iterator[str]:
         what = diff.note or f"+{diff.added} {glyph('minus')}{diff.removed}"
         yield f"  {pad(diff.path, column, middle=True)}{diff.change:<9} {fit(what, 28)}"
     added, removed = sum(d.added for d in diffs), sum(d.removed for d in diffs)
-    yield f"{counted(len(diffs), 'file')}, +{added} {glyph('minus')}{removed}"
+    yield f"{pluralize(len(diffs), 'file')}, +{added} {glyph('minus')}{removed}"

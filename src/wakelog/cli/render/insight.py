@@ -10,7 +10,7 @@ from typing import Any
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
-from wakelog.cli.text import counted, fit, fit_path, glyph, inert_line, pad
+from wakelog.cli.text import fit, fit_path, glyph, inert_line, pad, pluralize
 from wakelog.errors import WakelogError
 from wakelog.insight.items import Insight, InsightItem
 from wakelog.session import Session
@@ -84,7 +84,9 @@ def insight_lines(
 
 def footer_line(ctx: CommandContext, found: Insight, indent: str = "  ") -> str:
     """What the mark means, and how much is hidden."""
-    hidden = f"{counted(found.hidden, 'minor decision')} hidden (insight --all) {glyph('dot')} " if found.hidden else ""
+    hidden = (
+        f"{pluralize(found.hidden, 'minor decision')} hidden (insight --all) {glyph('dot')} " if found.hidden else ""
+    )
     text = f"{hidden}~ derived by rules {found.rules} from words in the log; not recorded"
     return indent + ctx.style(fit(text, ctx.columns - len(indent)), dim=True)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
-from wakelog.cli.render.sessions import harmless
+from wakelog.cli.render.sessions import unquoted_name
 from wakelog.cli.text import age, fit, glyph, inert_line, width
 from wakelog.knowledge.connections import PathStep, ThingPath
 from wakelog.knowledge.likeness import LikeSession, LikeSessions
@@ -27,7 +27,7 @@ shape(LikeSession, "session name? project? about outcome? timestamp=at:iso trust
 
 def place_of(session: str, name: str, turn: int, seq: int) -> str:
     """A selector to paste after `wakelog show`."""
-    named = harmless(name) or session
+    named = unquoted_name(name) or session
     return f"{named}@{turn} e{seq}" if turn else f"-s {named} e{seq}"
 
 
@@ -52,7 +52,7 @@ def known_lines(ctx: CommandContext, lines: Iterable[KnownLine], *, projects: bo
 def like_lines(ctx: CommandContext, found: Iterable[LikeSession]) -> Iterator[str]:
     now = ctx.store.clock()
     for session in found:
-        named = fit(harmless(session.name) or session.session, ctx.columns // 2)
+        named = fit(unquoted_name(session.name) or session.session, ctx.columns // 2)
         marks = [age(session.at, now), *([session.outcome] if session.outcome else []), *session.why]
         marks += [f"{glyph('warn')} {session.trust}"] if session.trust == "untrusted" else []
         rest = fit("  ".join(inert_line(mark) for mark in marks), max(10, ctx.columns - width(named) - 2))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.known import place_of
 from wakelog.cli.render.results import shape
-from wakelog.cli.text import age, counted, fit, glyph, inert_line
+from wakelog.cli.text import age, fit, glyph, inert_line, pluralize
 from wakelog.patterns.cohorts import CohortComparison, CohortDifference
 from wakelog.patterns.findings import FoundPatterns, PatternPlace, WorkPattern
 from wakelog.patterns.follows_map import FollowsMap
@@ -37,7 +37,7 @@ def pattern_lines(ctx: CommandContext, found: FoundPatterns) -> Iterator[str]:
         if pattern.kind != kind:
             kind = pattern.kind
             yield ctx.style(_TITLES[kind], bold=True)
-        count = counted(pattern.roots, "session")
+        count = pluralize(pattern.roots, "session")
         mark = f"  {glyph('warn')} untrusted" if pattern.trust == "untrusted" else ""
         yield f"  {ctx.style(pattern.id, fg='cyan')}  {ctx.style(count, dim=True)}{mark}"
         for part in inert_line(pattern.text).split("; "):

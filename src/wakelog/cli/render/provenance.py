@@ -13,7 +13,7 @@ from wakelog.cli.render.events import Tools, brief, line_of, sign
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import identity
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
-from wakelog.cli.text import counted, day, fit, glyph, inert_line, iso, width
+from wakelog.cli.text import day, fit, glyph, inert_line, iso, pluralize, width
 from wakelog.provenance.across_sessions import Crossing, TaintAcross, WhyAcross
 from wakelog.provenance.event_index import Judgement
 from wakelog.provenance.graph import Edge
@@ -277,7 +277,7 @@ def say_taint_across(ctx: CommandContext, found: TaintAcross) -> None:
         _say_heading(ctx, part.name or part.session, part.via, _FORWARD)
         ctx.say_all(touched_lines(ctx, part.items) if part.items else ["  nothing of that kind here"])
     items = sum(len(part.items) for part in found.sessions)
-    say_wrapped(ctx, f"influenced by {inert_line(found.what)}: {items} in {counted(len(found.sessions), 'session')}")
+    say_wrapped(ctx, f"influenced by {inert_line(found.what)}: {items} in {pluralize(len(found.sessions), 'session')}")
     _say_limits(ctx, found.limits)
 
 

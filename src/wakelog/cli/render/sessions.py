@@ -15,7 +15,7 @@ from wakelog.model.values import Value
 if TYPE_CHECKING:
     from wakelog.index.results import SessionInfo
     from wakelog.session import Session
-    from wakelog.session.status import Standing
+    from wakelog.session.status import SessionCondition
 
 _SIGNS = {
     "open": ("open", "blue"),
@@ -46,10 +46,10 @@ def short_id(session: str) -> str:
 
 def handle(session: Session[Any]) -> str:
     """The session's name if it is safe to paste into a shell, else its id."""
-    return harmless(session.name) or session.id
+    return unquoted_name(session.name) or session.id
 
 
-def harmless(name: str) -> str:
+def unquoted_name(name: str) -> str:
     """The name if it needs no quotes in a shell, else empty."""
     return name if re.fullmatch(r"[A-Za-z0-9_][\w.:+-]*", name, re.ASCII) else ""
 
@@ -69,25 +69,25 @@ def title(ctx: CommandContext, session: Session[Any]) -> str:
     return ctx.style(fit(str(session), ctx.columns // 3), bold=True)
 
 
-def plain_session(session: Session[Any], stand: Standing) -> dict[str, Any]:
+def plain_session(session: Session[Any], condition: SessionCondition) -> dict[str, Any]:
     """A session as JSON."""
-    document, head = stand.document, stand.head
+    document, head = condition.document, condition.head
     last_error = document["last_error"]
     return {
         "id": session.id,
         "name": session.name or None,
-        "status": stand.status,
-        "needs": list(stand.needs),
-        "at": stand.seq,
-        "updated_at": iso(stand.at),
+        "status": condition.status,
+        "needs": list(condition.needs),
+        "at": condition.seq,
+        "updated_at": iso(condition.at),
         "head": {"seq": head.seq, "hash": head.hash.hex(), "epoch": head.epoch},
         "turn": document["turn"],
         "parent": {"session": head.fork.parent, "at": head.fork.at} if head.fork else None,
-        "holder": stand.holder or None,
+        "holder": condition.holder or None,
         "goal": document["goal"],
         "labels": document["labels"],
         "budget": plain_budget(document["budget"]),
-        "pending": [{"action": key, **plain_pending(p)} for key, p in stand.pending.items()],
+        "pending": [{"action": key, **plain_pending(p)} for key, p in condition.pending.items()],
         "flags": [{"flag": key, **flag} for key, flag in document["flags"].items()],
         "last_error": last_error,
         "view": document["view"] if document["view"]["rewound"] else None,

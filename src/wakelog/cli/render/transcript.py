@@ -13,12 +13,12 @@ from typing import Any
 
 from wakelog.cli.render.call_lines import words_of
 from wakelog.cli.render.events import is_error, line_of
-from wakelog.cli.render.values import fetched, readable, text_of
-from wakelog.cli.text import counted, inert, inert_line, iso
+from wakelog.cli.render.values import fetch_value, readable, text_of
+from wakelog.cli.text import inert, inert_line, iso, pluralize
 from wakelog.errors import CorruptLogError, WakelogError
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import ASIDES, is_aside
-from wakelog.model.readable import laid_out
+from wakelog.model.readable import format_value
 from wakelog.session import Session
 
 MAX_TEXT = 4000
@@ -45,7 +45,7 @@ def transcript(session: Session[Any], entries: Iterable[Entry], mask: Mask = str
     last = head.at
     with contextlib.suppress(WakelogError):  # the last event may be damaged
         last = session.log.entry(head.seq).happened_at
-    yield f"Session `{session.id}`, {head.status}, {counted(head.seq, 'event')}, last at {iso(last)}."
+    yield f"Session `{session.id}`, {head.status}, {pluralize(head.seq, 'event')}, last at {iso(last)}."
     tools: dict[str, str] = {}
     asked = ""
     for entry in entries:
@@ -60,7 +60,7 @@ def transcript(session: Session[Any], entries: Iterable[Entry], mask: Mask = str
             attempt = f", attempt {entry.header.attempt}" if entry.header.attempt > 1 else ""
             yield f"## Turn {entry.header.turn}{attempt}"
             if entry.body.get("input") is not None:
-                asked = mask(readable(fetched(session, entry, entry.body["input"], 0)))
+                asked = mask(readable(fetch_value(session, entry, entry.body["input"], 0)))
         elif entry.kind not in _QUIET:
             yield from _event(session, entry, tools, mask)
 
@@ -84,10 +84,10 @@ def _event(session: Session[Any], entry: Entry, tools: dict[str, str], mask: Mas
         if "$erased" in entry.body:
             yield "> (erased)"
         else:
-            yield from _quoted(mask(readable(fetched(session, entry, entry.body.get("content"), 0))))
+            yield from _quoted(mask(readable(fetch_value(session, entry, entry.body.get("content"), 0))))
         return
     if entry.kind == "action.recorded" and entry.body.get("effect") == "model" and not is_error(entry):
-        answer = fetched(session, entry, entry.body.get("output"), 0)
+        answer = fetch_value(session, entry, entry.body.get("output"), 0)
         if words := words_of(answer).strip():
             yield f"**Agent**{trust} (e{entry.seq})"
             yield ""
@@ -96,7 +96,7 @@ def _event(session: Session[Any], entry: Entry, tools: dict[str, str], mask: Mas
     line = line_of(session, entry, tools)
     yield f"- {_plain(mask(line.word))}: {_plain(mask(line.text)[:MAX_LINE])}{trust} (e{entry.seq})"
     for field in ("input", "output") if entry.kind.startswith("action.") else ():
-        value = mask(laid_out(fetched(session, entry, entry.body.get(field), 0)))
+        value = mask(format_value(fetch_value(session, entry, entry.body.get(field), 0)))
         if line.text.startswith("→"):
             continue  # this answer only asks for calls, which follow
         if entry.body.get(field) is not None and (len(value) > MAX_LINE or "\n" in value):

@@ -17,14 +17,14 @@ from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import handle, short_id, status_words
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import preview, text_of
-from wakelog.cli.text import clock, count, counted, duration, fit, fit_path, glyph, money, other_time, width
+from wakelog.cli.text import clock, count, duration, fit, fit_path, glyph, money, other_time, pluralize, width
 from wakelog.log.reader import Entry
-from wakelog.model.calls import ASKS
+from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.document import decision_words
 from wakelog.model.ids import Seq
 from wakelog.model.turns import count_event
 from wakelog.session import Session
-from wakelog.session.status import URGENT, Standing
+from wakelog.session.status import URGENT, SessionCondition
 
 BEHAVIOUR_LABELS = ("model", "branch", "repo", "agent_version", "system_prompt", "tools")
 """Labels whose change may change how an agent behaves."""
@@ -137,7 +137,7 @@ def _count(session: Session[Any], row: TurnSummary, entry: Entry) -> None:
         path = text_of(body.get("path", ""))
         added, removed = row.files.get(path, (0, 0))
         row.files[path] = (added + body.get("added", 0), removed + body.get("removed", 0))
-    elif kind in ASKS and body.get("effect") != "model":
+    elif kind in BEGIN_KINDS and body.get("effect") != "model":
         row.first_tool = row.first_tool or text_of(body.get("tool", ""))
     if "cost" in body:
         row.spent.add(body["cost"])
@@ -188,7 +188,7 @@ def spine_row(ctx: CommandContext, session: Session[Any], row: TurnSummary, toda
         Cell(glyph(sign), {"fg": color}),
         Cell(row.title, dim),
         Cell(f"{glyph('times')}{row.attempts} attempts" if row.attempts > 1 else "", {"fg": "yellow"}),
-        Cell(counted(row.tool_calls, "tool") if row.tool_calls else "", dim),
+        Cell(pluralize(row.tool_calls, "tool") if row.tool_calls else "", dim),
         Cell(lines, dim),
         Cell(f"{count(spent.tokens_out)} out" if spent.tokens_out else "", dim),
         Cell(money(spent.usd_micros) if spent.usd_micros else "", dim),
@@ -223,33 +223,33 @@ class TurnsLook(msgspec.Struct, frozen=True):
     reverse: bool = False
 
 
-def header_line(ctx: CommandContext, session: Session[Any], stand: Standing) -> str:
+def header_line(ctx: CommandContext, session: Session[Any], condition: SessionCondition) -> str:
     """The session in one line: name, turns, time, money, id, status."""
-    document, head = stand.document, stand.head
+    document, head = condition.document, condition.head
     started = session.log.entry(1)
     turns = document["turn"]["number"]
     facts = [
-        counted(turns, "turn") if turns else f"{stand.seq} events",
-        duration(max(0, stand.at - started.happened_at))
+        pluralize(turns, "turn") if turns else f"{condition.seq} events",
+        duration(max(0, condition.at - started.happened_at))
         if has_time(session, started.happened_at, started.header.at)
         else "no times recorded",
         money(spent) if (spent := document["budget"]["spent"].get("usd_micros", 0)) else "",
         short_id(session.id),
         f"fork of {short_id(head.fork.parent)} at e{head.fork.at}" if head.fork else "",
     ]
-    need = f" {glyph('dot')} {stand.need}" if stand.need in URGENT else ""
+    need = f" {glyph('dot')} {condition.need}" if condition.need in URGENT else ""
     if flags := len(document["flags"]):
-        need += f" {glyph('dot')} {glyph('warn')} {counted(flags, 'flag')}"
+        need += f" {glyph('dot')} {glyph('warn')} {pluralize(flags, 'flag')}"
     name = fit(str(session), ctx.columns // 3)
-    room = ctx.columns - width(name) - len(stand.status) - len(need) - 6
+    room = ctx.columns - width(name) - len(condition.status) - len(need) - 6
     rest = fit("  ".join(fact for fact in facts if fact), max(1, room))
-    return f"{ctx.style(name, bold=True)}  {rest}  {status_words(ctx, stand.status)}{ctx.style(need, fg='yellow')}"
+    return f"{ctx.style(name, bold=True)}  {rest}  {status_words(ctx, condition.status)}{ctx.style(need, fg='yellow')}"
 
 
 def say_spine(
     ctx: CommandContext,
     session: Session[Any],
-    stand: Standing,
+    condition: SessionCondition,
     rows: Sequence[TurnSummary],
     look: TurnsLook,
     older: tuple[int, int] | None,
@@ -257,7 +257,7 @@ def say_spine(
 ) -> None:
     """Prints the turns in the order given. `older` are the turns left out; `first` is the very first turn, shown to say
     where the session started."""
-    marks = _marks(ctx, session, stand, rows) if look.graph else []
+    marks = _marks(ctx, session, condition, rows) if look.graph else []
     everything = [*rows, *([first] if first else [])]
     lines = dict(zip((r.turn for r in everything), _lines(ctx, session, everything, look), strict=True))
     if look.reverse:
@@ -289,7 +289,7 @@ def _say_older(
     low, high = (older[0] + 1 if first else older[0]), older[1]
     count = high - low + 1
     name = handle(session)
-    more = f"  {glyph('more')}   {counted(count, 'turn')} (wakelog log {name}@{low}..@{high})"
+    more = f"  {glyph('more')}   {pluralize(count, 'turn')} (wakelog log {name}@{low}..@{high})"
     parts = [ctx.style(more, dim=True)] if count > 0 else []
     if first:
         parts = [lines[first.turn], *parts] if look.reverse else [*parts, lines[first.turn]]
@@ -331,12 +331,12 @@ def _detail_lines(ctx: CommandContext, session: Session[Any], row: TurnSummary, 
 
 
 def _marks(
-    ctx: CommandContext, session: Session[Any], stand: Standing, rows: Sequence[TurnSummary]
+    ctx: CommandContext, session: Session[Any], condition: SessionCondition, rows: Sequence[TurnSummary]
 ) -> list[tuple[Seq, str]]:
     """(seq, line) for forks, rewinds, checkpoints and changes of status, in the range of the rows."""
     low, high = min(r.first for r in rows), max(r.last for r in rows)
-    if max(r.turn for r in rows) == stand.document["turn"]["number"]:
-        high = stand.seq
+    if max(r.turn for r in rows) == condition.document["turn"]["number"]:
+        high = condition.seq
     found: list[tuple[Seq, str]] = []
     kinds = ("history", "session", "checkpoint", "gap")
     for entry in session.events(after=low - 1, upto=high, kind=kinds):

@@ -23,7 +23,7 @@ MAX_MEMBERS = 200
 """How many members of one container are shown; the others are counted."""
 
 
-def fetched(session: Session[object], entry: Entry, value: Value, limit: int = PEEK_BYTES) -> Value:
+def fetch_value(session: Session[object], entry: Entry, value: Value, limit: int = PEEK_BYTES) -> Value:
     """The value itself; a reference is replaced by its payload if that has at most `limit` bytes (0: any size)."""
     ref = mention(value)
     if ref is None or (limit and ref.size > limit):
@@ -63,7 +63,7 @@ def readable(value: Value) -> str:
 
 def preview(session: Session[object], entry: Entry, value: Value) -> str:
     """The start of a value, for one line."""
-    return readable(fetched(session, entry, value))[:2000] if value is not None else ""
+    return readable(fetch_value(session, entry, value))[:2000] if value is not None else ""
 
 
 def tree(value: Value, columns: int, indent: int = 0) -> Iterator[str]:

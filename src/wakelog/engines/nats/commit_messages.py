@@ -129,8 +129,8 @@ def _session_messages(
 
 def _opening(subjects: Subjects, shard: int, session: SessionId, fork: ForkPoint | None, fence: int) -> NewMessage:
     if fork is None:
-        return NewMessage(subjects.opened(shard, session, None), b"", fence, subjects.fence(shard))
-    opened = subjects.opened(shard, session, fork.parent)
+        return NewMessage(subjects.opening(shard, session, None), b"", fence, subjects.fence(shard))
+    opened = subjects.opening(shard, session, fork.parent)
     return NewMessage(opened, b"", 0, subjects.of(shard, "x", fork.parent))
 
 

@@ -84,7 +84,7 @@ class Subjects:
         """All messages of one kind in this namespace."""
         return f"wl.{self.store}.{shard}.{kind}.{self.ns}.>"
 
-    def opened(self, shard: int, session: SessionId, parent: SessionId | None) -> str:
+    def opening(self, shard: int, session: SessionId, parent: SessionId | None) -> str:
         return self.of(shard, "o", session, NO_PARENT if parent is None else leaf_of(parent))
 
     def forks(self, shard: int, session: SessionId) -> str:

@@ -67,7 +67,7 @@ class AtRest(apsw.Connection):
 
 def connect(path: Path, *, create: bool, vfs: str | None = None) -> apsw.Connection:
     """A connection to the database at `path`. With `create`, makes the file and its tables if needed."""
-    with translated(str(path)):
+    with translate_errors(str(path)):
         if path.exists() and not os.access(path, os.W_OK):
             # SQLite would give its side files the same mode, and so lock out those who may write.
             return _connect_read_only(path, vfs)
@@ -224,7 +224,7 @@ def _patiently(work: Callable[[], object]) -> None:
 
 
 @contextlib.contextmanager
-def translated(place: str) -> Iterator[None]:
+def translate_errors(place: str) -> Iterator[None]:
     """Translates SQLite's errors into ours, and keeps the cause."""
     try:
         yield

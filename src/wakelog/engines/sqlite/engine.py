@@ -265,14 +265,14 @@ class SqliteEngine:
         def bind(db: apsw.Connection) -> SessionId:
             tables.bind_name(db, name, session)
             self._heads.clear()  # they hold the name too
-            winner = tables.bound_to(db, name)
+            winner = tables.session_by_name(db, name)
             assert winner is not None
             return winner
 
         return self._transact(bind)
 
     def find(self, name: str) -> SessionId | None:
-        return self._read(tables.bound_to, name)
+        return self._read(tables.session_by_name, name)
 
     def beat(self, session: SessionId, beat: Heartbeat) -> None:
         self._transact(lambda db: tables.put_beat(db, self._require(db, session), session, beat))

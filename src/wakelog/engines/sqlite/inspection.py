@@ -14,7 +14,7 @@ import apsw
 
 from wakelog.engine import StoreFinding
 from wakelog.engines.sqlite import tables
-from wakelog.engines.sqlite.connection import _NETWORK, _file_system_of, connect, translated
+from wakelog.engines.sqlite.connection import _NETWORK, _file_system_of, connect, translate_errors
 from wakelog.engines.sqlite.fork_safety import gate
 from wakelog.engines.sqlite.index_damage import damaged_index, integrity, rebuild_index
 from wakelog.engines.sqlite.row_damage import mend_rows
@@ -106,7 +106,7 @@ def _find_session_faults(db: apsw.Connection, number: int, session: SessionId) -
     for commit_id, _ in db.execute(f"{_FORGOTTEN} and session = ?", (number,)):
         yield f"commit id {commit_id!r} of {session} would not be known if it came again"
     name = tables.name_of(db, session)
-    if name and tables.bound_to(db, name) != session:
+    if name and tables.session_by_name(db, name) != session:
         yield f"the name {name!r} of {session} leads elsewhere"
     tables.refuse_lost_children(db, session)
 
@@ -218,7 +218,7 @@ def tidy(db: apsw.Connection) -> int:
 
 @contextlib.contextmanager
 def _looking(path: Path, vfs: str | None = None) -> Iterator[apsw.Connection]:
-    with gate.inside(), translated(str(path)), contextlib.closing(connect(path, create=False, vfs=vfs)) as db:
+    with gate.inside(), translate_errors(str(path)), contextlib.closing(connect(path, create=False, vfs=vfs)) as db:
         yield db
 
 

@@ -240,7 +240,7 @@ def bind_name(db: apsw.Connection, name: str, session: SessionId) -> None:
     db.execute("insert into name (name, session, checksum) values (?, ?, ?) on conflict do nothing", row)
 
 
-def bound_to(db: apsw.Connection, name: str) -> SessionId | None:
+def session_by_name(db: apsw.Connection, name: str) -> SessionId | None:
     twin = "select 1 from name indexed by name_twin where length(name) = length(?1) and name = ?1"
     row, is_there = _look_up(db, "select checksum || ' ' || session from name where name = ?1", twin, (name,))
     if row is None and not is_there:

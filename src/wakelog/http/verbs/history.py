@@ -209,7 +209,7 @@ def _events_around_damage(call: VerbRequest, query: EventsQuery) -> EventsPage:
     holes: list[Hole] = []
     tools: dict[str, str] = {}
     found: list[EventRecord] = []
-    for entry in log.entries(after=query.after, upto=query.upto, told=holes.append):
+    for entry in log.entries(after=query.after, upto=query.upto, on_hole=holes.append):
         if len(found) == query.limit:
             return EventsPage(tuple(found), found[-1].seq, tuple(each for each in holes if each.first <= found[-1].seq))
         try:

@@ -56,9 +56,9 @@ class LiveAnswer(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, live: LiveSession) -> LiveAnswer:
-        info, stand, document = live.info, live.stand, live.stand.document
+        info, condition, document = live.info, live.condition, live.condition.document
         fields = {name: getattr(info, name) for name in ("name", "agent", "tokens", "usd_micros", "about")}
-        fields |= {name: getattr(stand, name) for name in ("status", "needs", "at", "seq", "holder", "pending")}
+        fields |= {name: getattr(condition, name) for name in ("status", "needs", "at", "seq", "holder", "pending")}
         fields |= {name: document[name] for name in ("turn", "goal", "labels", "flags", "budget", "last_error")}
         return cls(session=info.id, **fields)
 

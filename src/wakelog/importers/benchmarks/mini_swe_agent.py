@@ -22,7 +22,7 @@ from wakelog.importers.common.tools import effect_of, shell_command
 from wakelog.importers.source.files import Sample, bad_transcript, digest, home_files, read_document, storable
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import FileChanged
-from wakelog.model.json_fields import as_dict, as_list, as_text, text_in, without
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in, without_fields
 from wakelog.model.usage import Usage, usage_of
 
 NAME = "mini-swe-agent"
@@ -87,7 +87,7 @@ def _records(about: dict[str, Any], messages: list[Any]) -> Iterator[tuple[st.So
     reader = _RunReader(text_in(info, "exit_status"), messages)
     for number, message in enumerate(messages):
         yield reader.record(number, message), len(str(message))
-    rest = without(about, ("messages",))
+    rest = without_fields(about, ("messages",))
     if rest or reader.status:
         # It is rewritten with each step. What it says at the end is imported once it says so.
         raw = msgspec.json.encode(rest)
@@ -126,7 +126,7 @@ class _RunReader:
         if not steps:
             return st.SourceRecord(f"m{number}", rest=message)
         held = ("content", "tool_calls", "tool_call_id") if role != "assistant" else ("content", "tool_calls", "extra")
-        rest = without(message, held)
+        rest = without_fields(message, held)
         if role == "assistant" and extra:
             rest["extra"] = _without_content(extra)
         rest |= self._wrapping(message, steps)
@@ -231,6 +231,6 @@ def _without_content(extra: dict[str, Any]) -> dict[str, Any]:
     choices = []
     for choice in as_list(response.get("choices")):
         said = as_dict(as_dict(choice).get("message"))
-        rest = without(said, ("content", "role", "tool_calls", "reasoning"))
+        rest = without_fields(said, ("content", "role", "tool_calls", "reasoning"))
         choices.append(as_dict(choice) | {"message": rest} if isinstance(choice, dict) else choice)
     return extra | {"response": response | {"choices": choices}} if response else extra

@@ -25,7 +25,7 @@ from wakelog.importers.source.files import (
     storable,
 )
 from wakelog.model.events import Effect
-from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in, without
+from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in, without_fields
 
 NAME = "tau-bench"
 TITLE = "tau-bench"
@@ -84,7 +84,7 @@ class _RunReader:
             return st.SourceRecord(id, rest=message, broken=f"message {number} is not an object")
         steps = self._steps(id, message)
         held = ("content", "role", "tool_calls", "tool_call_id", "name") if steps else ()
-        rest = without(message, held)
+        rest = without_fields(message, held)
         return st.SourceRecord(id, tuple(steps), rest={"role": text_in(message, "role"), **rest})
 
     def _steps(self, id: str, message: dict[str, Any]) -> list[st.Step]:

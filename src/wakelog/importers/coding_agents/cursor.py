@@ -29,7 +29,7 @@ from wakelog.importers.source.files import USER_DATA, Sample, decode_json, diges
 from wakelog.importers.source.foreign_database import MAGIC, open_database, table_names
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import FileChanged
-from wakelog.model.json_fields import as_dict, as_list, as_text, text_in, without
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in, without_fields
 from wakelog.model.values import Value
 
 NAME = "cursor"
@@ -87,7 +87,7 @@ def _records(db: sqlite3.Connection, id: str, composer: dict[str, Any]) -> Itera
     except sqlite3.Error as exc:
         raise InvalidInputError(f"session {id} of Cursor cannot be read: {exc}", kind="bad-transcript") from exc
     model = text_in(as_dict(composer.get("modelConfig")), "modelName")
-    about = _without_secrets(without(composer, ("conversation", "conversationMap")))
+    about = _without_secrets(without_fields(composer, ("conversation", "conversationMap")))
     version = json_digest(about, 8)
     created = microseconds(composer.get("createdAt"))
     named = [(f"model/{model}", st.LabelsStep({"model": model}))] if model else []
@@ -122,10 +122,10 @@ def _record(name: str, bubble: dict[str, Any], model: str, *, is_growing: bool) 
     version = f"{name}.{digest(repr(names), 6)}" if names else name
     timing = as_dict(bubble.get("timingInfo"))
     at = microseconds(bubble.get("createdAt")) or microseconds(timing.get("clientStartTime"))
-    rest = bubble if not steps else without(bubble, _HELD)
+    rest = bubble if not steps else without_fields(bubble, _HELD)
     tool = as_dict(bubble.get("toolFormerData"))
     if steps and tool:
-        rest["toolFormerData"] = without(tool, ("rawArgs", "params", "result"))
+        rest["toolFormerData"] = without_fields(tool, ("rawArgs", "params", "result"))
     return st.named_record(version, steps, at, _without_secrets(rest))
 
 

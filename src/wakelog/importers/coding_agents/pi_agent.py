@@ -20,7 +20,7 @@ from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, home_files, json_lines, line_records
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import FileChanged
-from wakelog.model.json_fields import as_dict, as_text, dicts_in, text_in, without
+from wakelog.model.json_fields import as_dict, as_text, dicts_in, text_in, without_fields
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -75,7 +75,7 @@ class _Reader:
         self._go_to(own)
         message = value.get("message")
         if steps and isinstance(message, dict):
-            value = value | {"message": without(message, ("content",))}
+            value = value | {"message": without_fields(message, ("content",))}
         return st.SourceRecord(id, tuple(steps), at, value if steps else line.whole)
 
     def _go_to(self, own: str) -> None:

@@ -17,7 +17,7 @@ from wakelog.importers.common.tools import effect_of
 from wakelog.importers.steps import CallStep, Outcome, ResultStep
 from wakelog.instruments.model_request import ConversationItem, read_request
 from wakelog.model.events import Effect
-from wakelog.model.json_fields import without
+from wakelog.model.json_fields import without_fields
 from wakelog.model.parts import Asked
 from wakelog.model.values import Value
 
@@ -148,7 +148,7 @@ def reply_blocks(message: ReadMessage) -> list[Value]:
     if isinstance(given, list):
         if not any(map(_is_call, given)):
             return given if given else asks
-        return [without(b, ("input",)) if _is_call(b) else b for b in given]
+        return [without_fields(b, ("input",)) if _is_call(b) else b for b in given]
     if isinstance(given, str) and given:
         return [text_block(given), *asks]
     if "role" in message.message or message.asks:

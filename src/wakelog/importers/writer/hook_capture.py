@@ -11,7 +11,7 @@ import msgspec
 
 from wakelog.log import Log
 from wakelog.model import events as ev
-from wakelog.model.calls import ASKS
+from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 
@@ -44,7 +44,7 @@ def rewind_hook_events(log: Log, expect: Seq, agent: str) -> HookedCalls:
     for entry in log.entries():
         if entry.kind == "turn.started":
             first = first or entry.seq
-        elif entry.kind in ASKS and first:
+        elif entry.kind in BEGIN_KINDS and first:
             hooked.calls[str(entry.body.get("action", ""))] = (entry.seq, str(entry.body.get("tool", "")))
     why = f"the transcript of {agent} has it in full"
     ends: list[ev.Event] = [ev.ActionAbandoned(action=each, why=why) for each in log.part("pending_actions")]

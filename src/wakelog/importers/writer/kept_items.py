@@ -27,7 +27,9 @@ Field = Callable[[int, str], Value]
 """Returns the value of a field of the event with a number."""
 
 
-def hollow(item: Value, events: Iterable[tuple[int, Event]], others: EventPlaces | None = None, at: int = 0) -> bytes:
+def hollow_out(
+    item: Value, events: Iterable[tuple[int, Event]], others: EventPlaces | None = None, at: int = 0
+) -> bytes:
     """Encodes an item as JSON without the values that events hold. Its own events are given with their numbers, counted
     from its first one. `others` are the events of the whole commit, in which its first one has the number `at`."""
     rest = _hollow_value(item, EventPlaces(events, others, at), "")
@@ -116,7 +118,7 @@ def _hollow_value(value: Value, places: EventPlaces, key: str) -> Value:
     return value
 
 
-def filled(rest: bytes | str, field: Field) -> Value:
+def fill_item(rest: bytes | str, field: Field) -> Value:
     """Restores an item. `field` returns what its events hold."""
     try:
         value = _decode(rest)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from wakelog.importers.steps import CallStep, Step
 from wakelog.importers.writer.call_events import requested_call
 from wakelog.importers.writer.import_commit import CommitRecord, ImportCommit
-from wakelog.importers.writer.kept_items import EventPlaces, hollow
+from wakelog.importers.writer.kept_items import EventPlaces, hollow_out
 from wakelog.importers.writer.session_writer import SessionWriter
 from wakelog.log import Log
 from wakelog.model import events as ev
@@ -32,7 +32,7 @@ class KeptCommit(ImportCommit):
         for record in records:
             # The content of a reply may be in an event of a later record.
             own = enumerate(events[place : place + record.count])
-            lines.append(hollow(record.rest, own, everywhere, place))
+            lines.append(hollow_out(record.rest, own, everywhere, place))
             place += record.count
         return ev.ItemsKept(
             format=self._format,

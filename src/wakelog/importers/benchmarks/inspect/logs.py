@@ -28,7 +28,7 @@ from wakelog.importers.source.files import (
     storable,
 )
 from wakelog.importers.source.timestamps import microseconds
-from wakelog.model.json_fields import as_dict, as_list, as_text, text_in, without
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in, without_fields
 
 NAME = "inspect"
 TITLE = "Inspect"
@@ -84,7 +84,7 @@ class _DocumentLog:
 
     def entries(self) -> Iterator[tuple[str, Any, tuple[str, str] | None]]:
         began = {k: v for k, v in self.header.items() if k in ("version", "eval", "plan")}
-        results = without(self.header, began)
+        results = without_fields(self.header, began)
         yield "header", began, None
         for key in self.samples:
             yield f"samples/{key[0]}_epoch_{key[1]}", None, key

@@ -21,7 +21,7 @@ from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import RecordIds, json_digest
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import Cost
-from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, dicts_in, text_in, without
+from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, dicts_in, text_in, without_fields
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -67,7 +67,7 @@ class SampleReader:
         if not isinstance(message, dict):
             return st.SourceRecord(id, rest=message, broken="a message is not an object")
         steps = list(self._message_steps(id, message)) if has_steps else []
-        rest = without(message, ("content", "tool_calls")) if steps else message
+        rest = without_fields(message, ("content", "tool_calls")) if steps else message
         return st.SourceRecord(id, tuple(steps), rest=rest)
 
     # The start
@@ -355,4 +355,4 @@ def _outcome(error: Any) -> tuple[st.Outcome, str]:
 def _rest(event: dict[str, Any]) -> dict[str, Any]:
     """What the steps of an event do not cover. The input of a model is kept: it shows how the prompt was built."""
     held = ("timestamp", "arguments", "result") if event.get("event") == "tool" else ("timestamp",)
-    return without(event, held)
+    return without_fields(event, held)

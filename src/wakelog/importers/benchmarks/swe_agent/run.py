@@ -30,7 +30,7 @@ from wakelog.importers.source.files import (
     storable,
 )
 from wakelog.model.events import Cost
-from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, dicts_in, text_in, without
+from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, dicts_in, text_in, without_fields
 from wakelog.model.usage import Usage
 
 NAME = "swe-agent"
@@ -147,7 +147,7 @@ class _RunReader:
     def _reply_record(self, number: int, item: dict[str, Any]) -> st.SourceRecord:
         id = f"h{number}"
         steps = self._reply(id, item, text_of(item.get("content")), text_in(item, "action"))
-        rest = without(item, ("content",))
+        rest = without_fields(item, ("content",))
         if len(as_list(item.get("tool_calls"))) == 1:
             del rest["tool_calls"]
         for same in ("thought", "action"):
@@ -161,7 +161,7 @@ class _RunReader:
         if not isinstance(item, dict):
             return st.SourceRecord(id, rest=item, broken=f"item {number} of the history is not an object")
         content, text = item.get("content"), text_of(item.get("content"))
-        rest = without(item, ("content",))
+        rest = without_fields(item, ("content",))
         match item.get("role"):
             case "system":
                 return st.SourceRecord(id, (st.MessageStep("system", content, name="instructions"),), rest=rest)

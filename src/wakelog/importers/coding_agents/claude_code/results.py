@@ -13,7 +13,7 @@ from wakelog.importers.common.chat import join_texts
 from wakelog.importers.common.file_changes import file_change, patch_counts, replace_text
 from wakelog.importers.steps import ERROR_MAX, Outcome, ResultStep
 from wakelog.model.events import Cost, FileChanged
-from wakelog.model.json_fields import as_dict, as_text, dicts_in, without
+from wakelog.model.json_fields import as_dict, as_text, dicts_in, without_fields
 from wakelog.model.values import Value
 
 _DENIED = re.compile(
@@ -63,7 +63,7 @@ def beyond_result(details: Any, result: ResultStep | None) -> Value:
     kept = {k: v for k, v in details.items() if not _is_in_result(k, v, text, result)}
     file = kept.get("file")
     if isinstance(file, dict) and _is_shown(file, text, result.output):
-        kept["file"] = without(file, ("content", "base64"))
+        kept["file"] = without_fields(file, ("content", "base64"))
     return kept
 
 

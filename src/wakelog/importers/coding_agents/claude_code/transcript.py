@@ -25,7 +25,7 @@ from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, home_files, json_lines, line_records
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.importers.writer.imported_records import COMMON
-from wakelog.model.json_fields import as_list, dicts_in, text_in, without
+from wakelog.model.json_fields import as_list, dicts_in, text_in, without_fields
 from wakelog.model.usage import Usage, usage_of
 from wakelog.model.values import Value
 
@@ -270,7 +270,7 @@ class EntryReader:
         if model == "<synthetic>" or value.get("isApiErrorMessage"):
             yield st.MessageStep("assistant", blocks_text(blocks), name="error")
             return
-        kept = [without(b, ("input",)) if b.get("type") == "tool_use" else b for b in blocks]
+        kept = [without_fields(b, ("input",)) if b.get("type") == "tool_use" else b for b in blocks]
         stop = str(message.get("stop_reason") or "")
         yield st.ReplyStep(
             id,
@@ -305,11 +305,11 @@ def _has_other_than_text(words: Any) -> bool:
 
 def _rest(value: dict[str, Any], steps: list[st.Step]) -> dict[str, Value]:
     """What the steps do not cover of a line."""
-    rest = without(value, _HELD)
+    rest = without_fields(value, _HELD)
     rest[COMMON] = {k: value[k] for k in _COMMON if k in value}
     message = value.get("message")
     if isinstance(message, dict):
-        rest["message"] = without(message, _MESSAGE_HELD)
+        rest["message"] = without_fields(message, _MESSAGE_HELD)
         if "content" in message and not _is_held(message["content"], steps):
             rest["message"]["content"] = message["content"]
     elif message is not None:

@@ -27,7 +27,7 @@ from wakelog.importers.common.chat import call_block, text_block
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import USER_DATA, Sample, digest, home_files, read_document, stat_of
 from wakelog.importers.source.timestamps import microseconds
-from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in, without
+from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in, without_fields
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -123,7 +123,7 @@ class _Reader:
             steps = list(self._user(blocks))
         else:
             return st.SourceRecord(id, (), at, message)
-        rest = without(message, ("content",))
+        rest = without_fields(message, ("content",))
         environment = [e for b in blocks for e in _ENVIRONMENT.findall(text_in(b, "text"))]
         if environment:
             rest["environment"] = environment

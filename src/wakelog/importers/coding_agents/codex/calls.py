@@ -17,7 +17,7 @@ from wakelog.importers.common.tools import effect_of, is_shell, shell_command
 from wakelog.importers.source.files import decode_json
 from wakelog.importers.steps import ERROR_MAX, CallStep, Outcome, ResultStep
 from wakelog.model.events import Cost
-from wakelog.model.json_fields import as_text, without
+from wakelog.model.json_fields import as_text, without_fields
 from wakelog.model.values import Value
 
 _HEADER_LENGTH = 600
@@ -116,7 +116,7 @@ def _unwrap(output: Any) -> tuple[Value, Value]:
             return inner["output"], inner.get("metadata")
         return output, None
     if isinstance(output, dict) and "content" in output:
-        return plain_content(output["content"]), without(output, ("content",)) or None
+        return plain_content(output["content"]), without_fields(output, ("content",)) or None
     return plain_content(output), None
 
 

@@ -18,7 +18,7 @@ from wakelog.importers.common.chat import call_block, text_block, thinking_block
 from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, home_files, json_lines, line_records
 from wakelog.model.events import FileChanged
-from wakelog.model.json_fields import as_text, dicts_in, text_in, without
+from wakelog.model.json_fields import as_text, dicts_in, text_in, without_fields
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -77,7 +77,7 @@ class _Reader:
         item = value.get("item")
         if steps and isinstance(item, dict):
             held = ("text", "aggregated_output", "result")
-            value = value | {"item": without(item, held)}
+            value = value | {"item": without_fields(item, held)}
         return st.SourceRecord(id, steps, rest=value if steps else line.whole)
 
     def _steps(self, value: dict[str, Any]) -> Iterator[st.Step]:

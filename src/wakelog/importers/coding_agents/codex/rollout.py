@@ -35,7 +35,7 @@ from wakelog.importers.common.chat import blocks_text, call_block, text_block, t
 from wakelog.importers.common.file_changes import is_inside
 from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, json_lines, line_records
 from wakelog.importers.source.timestamps import microseconds
-from wakelog.model.json_fields import as_count, as_dict, as_list, dicts_in, text_in, without
+from wakelog.model.json_fields import as_count, as_dict, as_list, dicts_in, text_in, without_fields
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -132,7 +132,7 @@ class _Reader:
             return line.value | {"payload": changed}
         if kind != "response_item" or not has_steps or payload.get("role") in _READ_ROLES:
             return line.whole
-        rest: dict[str, Any] = without(payload, _HELD)
+        rest: dict[str, Any] = without_fields(payload, _HELD)
         if self._metadata is not None:
             rest["metadata"], self._metadata = self._metadata, None
         return {"type": kind, "payload": rest}

@@ -41,7 +41,7 @@ from wakelog.importers.steps import (
     TranscriptHead,
     named_record,
 )
-from wakelog.model.json_fields import as_list, as_text, dicts_in, without
+from wakelog.model.json_fields import as_list, as_text, dicts_in, without_fields
 from wakelog.model.values import Value
 
 NAME = "gemini-cli"
@@ -91,7 +91,7 @@ def _document_records(reader: Callable[[], _LogReader], header: dict[str, Any]) 
         # A single message in a file.
         yield read.message(header), 0
         return
-    about = without(header, ("messages",))
+    about = without_fields(header, ("messages",))
     yield SourceRecord("header", tuple(_title_steps(about)), microseconds(about.get("startTime")), about), 0
     for message in header["messages"]:
         if isinstance(message, dict):
@@ -156,11 +156,11 @@ class _LogReader:
 
 
 def _record(id: str, named: list[NamedStep], message: dict[str, Any]) -> SourceRecord:
-    rest: dict[str, Value] = without(message, _HELD) if named else message
+    rest: dict[str, Value] = without_fields(message, _HELD) if named else message
     calls = message.get("toolCalls")
     if named and isinstance(calls, list):
         held = ("args", "result")
-        rest["toolCalls"] = [without(c, held) if isinstance(c, dict) else c for c in calls]
+        rest["toolCalls"] = [without_fields(c, held) if isinstance(c, dict) else c for c in calls]
     return named_record(id, named, microseconds(message.get("timestamp")), rest)
 
 

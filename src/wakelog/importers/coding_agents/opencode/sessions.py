@@ -24,7 +24,7 @@ from wakelog.importers.source.files import Sample, digest
 from wakelog.importers.source.foreign_database import MAGIC, table_names
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.importers.steps import LabelsStep, NamedStep, SourceRecord, Transcript, TranscriptHead, named_record
-from wakelog.model.json_fields import as_dict, as_text, text_in, without
+from wakelog.model.json_fields import as_dict, as_text, text_in, without_fields
 from wakelog.model.values import Value
 
 NAME = "opencode"
@@ -119,10 +119,10 @@ def _created(data: dict[str, Any]) -> int:
 
 def _without_content(data: dict[str, Any]) -> dict[str, Any]:
     """A part without what its steps hold."""
-    rest = without(data, ("text",))
+    rest = without_fields(data, ("text",))
     if isinstance(rest.get("state"), dict):
         held = ("input", "output", "content", "error")
-        rest["state"] = without(rest["state"], held)
+        rest["state"] = without_fields(rest["state"], held)
     if isinstance(rest.get("content"), list):
         rest["content"] = [_without_content(p) if isinstance(p, dict) else p for p in rest["content"]]
     return rest

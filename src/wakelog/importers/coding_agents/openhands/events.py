@@ -32,7 +32,7 @@ from wakelog.importers.source.files import (
     storable,
 )
 from wakelog.importers.source.timestamps import microseconds
-from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in, without
+from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in, without_fields
 from wakelog.model.usage import usage_of
 
 NAME = "openhands"
@@ -109,16 +109,18 @@ class _ArrayReader:
             return [], event
         metadata = as_dict(event.get("tool_call_metadata"))
         held = [getattr(step, "content", getattr(step, "output", None)) for step in steps]
-        rest = without(event, ("id", "timestamp", "content") if event.get("content") in held else ("id", "timestamp"))
+        rest = without_fields(
+            event, ("id", "timestamp", "content") if event.get("content") in held else ("id", "timestamp")
+        )
         if "args" in rest:
-            rest["args"] = without(as_dict(event["args"]), ("thought", "content", "command"))
+            rest["args"] = without_fields(as_dict(event["args"]), ("thought", "content", "command"))
         if "extras" in rest:
-            rest["extras"] = without(as_dict(event["extras"]), ("old_content", "new_content", "command"))
+            rest["extras"] = without_fields(as_dict(event["extras"]), ("old_content", "new_content", "command"))
         if metadata:
             # The reply step holds the model's answer. The first event of a reply keeps the other fields of it.
             response = as_dict(metadata.get("model_response"))
             is_first = any(isinstance(step, st.ReplyStep) for step in steps)
-            about = without(response, ("choices",)) if is_first else response.get("id")
+            about = without_fields(response, ("choices",)) if is_first else response.get("id")
             rest["tool_call_metadata"] = metadata | {"model_response": about}
         return steps, rest
 
@@ -159,7 +161,7 @@ class _ArrayReader:
         reply = text_in(response, "id") or f"e{id}"
         given = _input_of(response, call)
         if given is None:
-            given = without(args, ("thought", "confirmation_state", "hidden"))
+            given = without_fields(args, ("thought", "confirmation_state", "hidden"))
         self._calls[_key(event.get("id"))] = call
         if reply not in self._replies:
             self._replies.add(reply)

@@ -16,7 +16,7 @@ from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.common.foreign_state import ForeignState
 from wakelog.importers.common.tools import effect_of
 from wakelog.model.events import FileChanged
-from wakelog.model.json_fields import as_dict, as_list, count_in, text_in, without
+from wakelog.model.json_fields import as_dict, as_list, count_in, text_in, without_fields
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -53,9 +53,9 @@ class EventReader:
                 held = ("id", "timestamp", "value")
             case "MessageEvent":
                 held = ("id", "timestamp", "llm_message")
-        rest = without(event, held)
+        rest = without_fields(event, held)
         if event.get("kind") == "ObservationEvent":
-            rest["observation"] = without(
+            rest["observation"] = without_fields(
                 as_dict(event.get("observation")), ("content", "output", "old_content", "new_content")
             )
         return steps, rest

@@ -27,7 +27,7 @@ import msgspec
 from wakelog.errors import NotAllowedError, UnavailableError
 from wakelog.importers.event_streams.otel.spans import MARK, NAME, OWNER
 from wakelog.importers.transcript_import import ImportReport, import_transcript
-from wakelog.model.json_fields import as_dict, as_list, text_in, without
+from wakelog.model.json_fields import as_dict, as_list, text_in, without_fields
 from wakelog.otlp import spans_in
 from wakelog.store import Store
 
@@ -223,9 +223,9 @@ def _split(document: dict[str, Any]) -> tuple[dict[str, list[dict[str, Any]]], i
     parts: dict[str, list[dict[str, Any]]] = {}
     bad = 0
     for resource in as_list(document.get("resourceSpans")):
-        above = without(as_dict(resource), ("scopeSpans",))
+        above = without_fields(as_dict(resource), ("scopeSpans",))
         for scope in as_list(as_dict(resource).get("scopeSpans")):
-            beside = without(as_dict(scope), ("spans",))
+            beside = without_fields(as_dict(scope), ("spans",))
             groups: dict[str, list[dict[str, Any]]] = {}
             for span in map(as_dict, as_list(as_dict(scope).get("spans"))):
                 trace, id = text_in(span, "traceId").lower(), text_in(span, "spanId").lower()

@@ -15,7 +15,7 @@ from typing import Any
 
 from wakelog.importers import steps as st
 from wakelog.importers.frameworks.langgraph.messages import has_next, input_of, is_public, message_kind, reply_of
-from wakelog.importers.frameworks.langgraph.values import from_msgpack, typed
+from wakelog.importers.frameworks.langgraph.values import from_msgpack, typed_bytes
 from wakelog.importers.source.files import Sample, home_files
 from wakelog.importers.source.foreign_database import MAGIC, open_database, table_names
 from wakelog.importers.source.timestamps import microseconds
@@ -72,8 +72,8 @@ def decode_value(kind: str | None, data: bytes | None) -> Value:
         try:
             return json.loads(data)
         except ValueError:
-            return typed(kind, data)
-    return typed(str(kind), data)
+            return typed_bytes(kind, data)
+    return typed_bytes(str(kind), data)
 
 
 def _metadata(data: bytes | str | None) -> dict[str, Any]:

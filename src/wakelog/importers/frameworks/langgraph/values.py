@@ -42,7 +42,7 @@ def from_msgpack(data: bytes) -> Value:
     try:
         return plain_form(_unpack(data))
     except (msgspec.DecodeError, TypeError, RecursionError, _TooDeepError):
-        return typed("msgpack", data)
+        return typed_bytes("msgpack", data)
 
 
 def to_msgpack(value: Value) -> bytes:
@@ -50,7 +50,7 @@ def to_msgpack(value: Value) -> bytes:
     return _pack(_revive(value))
 
 
-def typed(kind: str, data: bytes) -> Value:
+def typed_bytes(kind: str, data: bytes) -> Value:
     """Bytes of a serializer, unchanged."""
     return {"$typed": [kind, base64.b64encode(data).decode()]}
 
