@@ -125,7 +125,7 @@ def _add_resources(server: MCPServer[Any], place: LazyStore) -> None:
     def state(session: str) -> str:
         return read(session, "state")
 
-    @server.resource("wakelog://{session}/brief", mime_type=text, description="The handoff of a session.")
+    @server.resource("wakelog://{session}/brief", mime_type=text, description="A summary of a session, to continue it.")
     def brief(session: str) -> str:
         return read(session, "brief")
 

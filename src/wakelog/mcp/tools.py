@@ -45,11 +45,11 @@ class Tools(ReadTools):
     @with_tool_errors
     def open_session(
         self,
-        name: Annotated[str, Field(description="Short, for the task; an existing one is continued.", max_length=200)],
+        name: Annotated[str, Field(description="Short name of the task.", max_length=200)],
         goal: str = "",
         ctx: Context = None,  # type: ignore[assignment]
     ) -> str:
-        """Opens a session for a task, or continues the one of that name. Keep the id: every other tool takes it."""
+        """Opens a session for a task, or continues the one of that name. Keep the session_id: other tools need it."""
         store, client = self._place.written, _client(ctx)
         is_new = store.engine.find(name) is None
         session = store.session(name, agent=client)
@@ -63,7 +63,7 @@ class Tools(ReadTools):
         session_id: Id,
         ctx: Context = None,  # type: ignore[assignment]
     ) -> str:
-        """Shows a session's status and its brief. A paused session is continued."""
+        """Shows a session's status and brief, and unpauses it. Use it after a restart."""
         session = self._session(session_id)
         if session.status == "paused":
             session.life.unpause(why="resumed through MCP")
@@ -79,11 +79,11 @@ class Tools(ReadTools):
     def start_turn(
         self,
         session_id: Id,
-        input: Annotated[str, Field(description="What you were asked.")],
+        input: Annotated[str, Field(description="The request you got.")],
         ctx: Context = None,  # type: ignore[assignment]
     ) -> str:
-        """Starts a turn, which ends when you stop. A turn you left open is marked interrupted. If another client has a
-        turn open, this is refused: fork the session then."""
+        """Starts a turn: one request and your work on it. A turn you left open is marked interrupted. Refused if
+        another client has a turn open: fork the session then."""
         session = self._session(session_id)
         self._turns.start(session, _client(ctx), input)
         return self._answer(session)
@@ -93,12 +93,12 @@ class Tools(ReadTools):
         self,
         session_id: Id,
         entries: Annotated[list[AgentEntry], Field(min_length=1, max_length=100)],
-        id: Annotated[str, Field(description="The same id again stores nothing twice.", max_length=200)] = "",
+        id: Annotated[str, Field(description="Your id: a repeated call stores nothing twice.", max_length=200)] = "",
         ctx: Context = None,  # type: ignore[assignment]
     ) -> str:
-        """Records what happened: all entries or none. Each `kind` needs its own field: text (message), tool (tool_call,
-        after it has ended), choice (decision), key and value (fact), tried (dead_end), path (file), name (artefact) or
-        goal (goal)."""
+        """Records what happened: all entries or none. Use it as you work. Each `kind` needs its own field: text
+        (message), tool (tool_call, after it has ended), choice (decision), key and value (fact), tried (dead_end), path
+        (file), name (artefact) or goal (goal)."""
         for place, entry in enumerate(entries):
             check(entry, place)
         session, client = self._session(session_id), _client(ctx)
@@ -114,28 +114,28 @@ class Tools(ReadTools):
         outcome: Literal["completed", "failed", "interrupted"] = "completed",
         ctx: Context = None,  # type: ignore[assignment]
     ) -> str:
-        """Ends the turn."""
+        """Ends the turn. Use it when you stop."""
         session = self._session(session_id)
         self._turns.end(session, _client(ctx), outcome)
         return self._answer(session)
 
     @with_tool_errors
     def checkpoint(self, session_id: Id, name: Annotated[str, Field(min_length=1, max_length=200)]) -> str:
-        """Gives this position a name, so that you can come back to it."""
+        """Names this position. To come back, rewind to cp:NAME."""
         session = self._session(session_id)
         session.checkpoint(name)
         return self._answer(session, checkpoint=f"cp:{name}")
 
     @with_tool_errors
     def rewind(self, session_id: Id, to: Point, why: str = "") -> str:
-        """Goes back to a position. Nothing is removed, and effects outside the session are not undone."""
+        """Takes the state back to a position. Events stay in the log; files and other effects are not undone."""
         session = self._session(session_id)
         session.rewind(to, why=why)
         return self._answer(session)
 
     @with_tool_errors
     def fork(self, session_id: Id, at: Point = "", name: Annotated[str, Field(max_length=200)] = "") -> str:
-        """Creates a new session that shares the history up to a position, to try another way."""
+        """Creates a session with the same history up to a position, to try another way."""
         return self._answer(self._session(session_id).fork(at or None, name=name))
 
     @with_tool_errors
@@ -148,14 +148,14 @@ class Tools(ReadTools):
         why: Annotated[str, Field(description="How you know.")] = "",
         ctx: Context = None,  # type: ignore[assignment]
     ) -> str:
-        """Records the outcome of an uncertain call, once you have found it out."""
+        """Records the outcome of an uncertain call (see pending), once you have found it out."""
         session = self._session(session_id)
         session.calls.reconcile(action, outcome, output=output, by=f"mcp:{_client(ctx)}", why=why)
         return self._answer(session)
 
     @with_tool_errors
     def close_session(self, session_id: Id, outcome: str = "completed", why: str = "") -> str:
-        """Ends the session. Open turns and calls are settled first."""
+        """Ends the session. Use it when the task is done. Open turns and calls are settled first."""
         session = self._session(session_id)
         session.life.end(outcome, why=why)
         return self._answer(session)
