@@ -6,13 +6,14 @@ import pytest
 
 from tests.insight.conftest import Scribe
 from wakelog.insight.blocks import Did, SpokenText, TextSpan, TurnBlocks
-from wakelog.insight.log_blocks import quote, read_turn, texts_of
+from wakelog.insight.log_blocks import quote, read_span, texts_of
 from wakelog.model import events as ev
 from wakelog.session import Session
+from wakelog.timeline.points import Span
 
 
 def _read(session: Session[Any], turn: int = 1) -> TurnBlocks:
-    return read_turn(session.log, turn, 1, session.head.seq, attempt=1)
+    return read_span(session.log, Span(turn, 1, 1, session.head.seq, "completed"))
 
 
 def _said(blocks: TurnBlocks) -> list[tuple[str, str]]:

@@ -138,11 +138,11 @@ class CommandContext:
     def session(self, name: str = "", *, in_full: bool = False) -> Session[Any]:
         """The session with that name or id, or a unique prefix of one; empty means the one of `-s`, or the newest. A
         command that destroys something accepts no prefix (`in_full`)."""
-        from wakelog.cli.places import find_session
+        from wakelog.cli.places import NEWEST, find_session
 
-        name = name or self._session or "."
-        found = self.store.find(name) if in_full and name not in (".", "-") else find_session(self, name)
-        return self.store.resume(found, even_damaged=self.even_damaged)
+        store, name = self.store, name or self._session or "."
+        found = store.find(name) if in_full and name not in NEWEST else find_session(store, name)
+        return store.resume(found, even_damaged=self.even_damaged)
 
     def place(self, text: str = "", at: str = "") -> Place:
         """The place that a selector names."""

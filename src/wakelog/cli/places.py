@@ -10,9 +10,9 @@ import itertools
 import re
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -20,7 +20,6 @@ import msgspec
 from wakelog.cli.context import CommandContext
 from wakelog.cli.text import age, fit, inert_line, width
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, UnsupportedError, WakelogError
-from wakelog.log import Log
 from wakelog.model.document import is_key
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.names import is_of_store
@@ -31,11 +30,13 @@ from wakelog.timeline.points import first_commit, seq_at_time
 from wakelog.timeline.selectors import Range, Selector, parse_selector, parse_time, resolve_change, resolve_range
 
 if TYPE_CHECKING:
+    from wakelog.store import Store
     from wakelog.store.line_writer import LineWriter
 
-T = TypeVar("T")
 MAX_NAMES = 8
 PICK_FROM = 10
+NEWEST = (".", "-")
+"""Names of the session that was active last, and of the one before."""
 RECENT = 1000
 """The newest session of this folder is looked for among this many recently active sessions."""
 
@@ -69,7 +70,14 @@ class Place(msgspec.Struct, frozen=True):
     @property
     def change(self) -> tuple[Seq, Seq]:
         """The points before and after the change it names; without text, those of the last turn."""
-        return _resolve(self.session, self.text, lambda log: resolve_change(log, self.text or None))
+        with _suggesting(self.session, self.text):
+            return resolve_change(self.session.log, self.text or None)
+
+    def point(self, refusal: str) -> Seq | None:
+        """The event that its point means; None without text. A range is a mistake, and `refusal` says so."""
+        if self.is_range:
+            raise click.UsageError(refusal)
+        return find_point(self.session, self.text) if self.text else None
 
     @property
     def seq(self) -> Seq | None:
@@ -94,22 +102,44 @@ def _parse(text: str) -> Selector:
         raise
 
 
-def find_session(ctx: CommandContext, name: str) -> SessionId:
-    """The session with that name or id, or the only one whose name starts with it. `.` is the newest session of this
-    folder, or of the store; `-` is the one before. An imported session is also found by its transcript, and by its
-    tool and the tool's id: `claude:5a1e7c02`."""
-    if name in (".", "-"):
-        return _find_newest(ctx, 0 if name == "." else 1)
-    try:
-        return ctx.store.find(name)
-    except NotFoundError as exc:
-        if exc.kind != "session-not-found":
-            raise
-        names = {head.name: head.session for head in ctx.store.sessions() if head.name}
+def find_session(store: Store, name: str) -> SessionId:
+    """The session with that name or id, or the only one whose name starts with it. `.` is the session of this folder
+    that was active last, or of the store if it has none; `-` is the one before. An imported session is also found by
+    its transcript, and by its tool and the tool's id: `claude:5a1e7c02`."""
+    if name not in NEWEST:
+        try:
+            return store.find(name)
+        except NotFoundError as exc:
+            if exc.kind != "session-not-found":
+                raise
+        return _find_otherwise(store, name)
+    # For imported sessions the index knows when they were active. While it is behind, the last write counts.
+    if store.is_index_behind:
+        heads = [head for head in store.sessions() if not is_of_store(head.name)]
+        newest = [h.session for h in sorted(heads, key=lambda h: h.at, reverse=True)]
+    else:
+        recent = store.index.sessions(limit=RECENT)
+        found = [info for info in recent if not info.spawner and not is_of_store(info.name)]
+        here = _this_folder()
+        in_folder = [info for info in found if f"{info.labels.get('project', '')}/".startswith(here)]
+        newest = [info.id for info in in_folder or found]
+    rank = NEWEST.index(name)
+    if len(newest) <= rank:
+        raise NotFoundError(
+            "this store has no session yet" if rank == 0 else "there is no other session",
+            kind="session-not-found",
+            hint="wakelog demo makes some",
+        )
+    return newest[rank]
+
+
+def _find_otherwise(store: Store, name: str) -> SessionId:
+    """The session that a word means which is no name or id: the start of a name, an origin, or a transcript."""
+    names = {head.name: head.session for head in store.sessions() if head.name}
     if ":" in name:
         from wakelog.importers.imported_sessions import name_of_origin
 
-        name = name_of_origin(ctx.store, name) or name
+        name = name_of_origin(store, name) or name
     matches = sorted(known for known in names if known.startswith(name))
     if len(matches) == 1:
         return names[matches[0]]
@@ -124,7 +154,7 @@ def find_session(ctx: CommandContext, name: str) -> SessionId:
         from wakelog.importers.imported_sessions import session_of_file
 
         with contextlib.suppress(UnsupportedError):  # it is no transcript
-            return session_of_file(ctx.store, Path(name))
+            return session_of_file(store, Path(name))
     import difflib
 
     near = [f"@{name} or e{name}"] if name.isdecimal() else difflib.get_close_matches(name, names, n=1, cutoff=0.6)
@@ -133,27 +163,6 @@ def find_session(ctx: CommandContext, name: str) -> SessionId:
         kind="session-not-found",
         hint=f"did you mean {near[0]}?" if near else "list them with wakelog ls",
     )
-
-
-def _find_newest(ctx: CommandContext, rank: int) -> SessionId:
-    """The session that was active last (rank 0), or the one before (rank 1); sessions of this folder first. For
-    imported sessions the index knows when they were active; while it is behind, the last write counts."""
-    if ctx.store.is_index_behind:
-        heads = [head for head in ctx.store.sessions() if not is_of_store(head.name)]
-        newest = [h.session for h in sorted(heads, key=lambda h: h.at, reverse=True)]
-    else:
-        recent = ctx.store.index.sessions(limit=RECENT)
-        found = [info for info in recent if not info.spawner and not is_of_store(info.name)]
-        here = _this_folder()
-        in_folder = [info for info in found if f"{info.labels.get('project', '')}/".startswith(here)]
-        newest = [info.id for info in in_folder or found]
-    if len(newest) <= rank:
-        raise NotFoundError(
-            "this store has no session yet" if rank == 0 else "there is no other session",
-            kind="session-not-found",
-            hint="wakelog demo makes some",
-        )
-    return newest[rank]
 
 
 def _this_folder() -> str:
@@ -169,20 +178,23 @@ def find_time(ctx: CommandContext, text: str | None, now: int | None = None) -> 
 
 def find_span(session: Session[Any], text: str) -> Range:
     """The events that a point or range covers."""
-    return _resolve(session, text, lambda log: resolve_range(log, text))
+    with _suggesting(session, text):
+        return resolve_range(session.log, text)
 
 
 def find_point(session: Session[Any], text: str) -> Seq:
     """The event that a point means; for a turn, its last one."""
-    return _resolve(session, text, lambda _: session.seq(text))
+    with _suggesting(session, text):
+        return session.seq(text)
 
 
-def _resolve(session: Session[Any], text: str, resolve: Callable[[Log], T]) -> T:
-    """Resolves a position. The error for a missing one names the session and suggests one that exists."""
+@contextlib.contextmanager
+def _suggesting(session: Session[Any], text: str) -> Iterator[None]:
+    """Resolves a position inside. The error for a missing one names the session and suggests one that exists."""
     from wakelog.cli.render.sessions import handle
 
     try:
-        return resolve(session.log)
+        yield
     except NotFoundError as exc:
         name, head = handle(session), session.head
         message = exc.message.replace(session.id, str(session))

@@ -57,6 +57,11 @@ def listen(host: str, port: int) -> socket.socket:
     return sock
 
 
+def url_of(host: str, sock: socket.socket, scheme: str = "http") -> str:
+    """The URL of a listening socket."""
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}"
+
+
 def listen_near(host: str, port: int) -> socket.socket:
     """Like `listen`, but at any free port if this one is taken."""
     try:
@@ -120,7 +125,7 @@ def serving(settings: Settings, *, host: str = "127.0.0.1", port: int = 0, **opt
     server = Server(settings, **options)
     sock = listen(host, port)
     with run_in_thread(_uvicorn(server), sock, "wakelog serve"):
-        yield RunningServer(server, f"http://{host}:{sock.getsockname()[1]}")
+        yield RunningServer(server, url_of(host, sock))
 
 
 class RunningServer(msgspec.Struct, frozen=True):

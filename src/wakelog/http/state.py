@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from wakelog.errors import WakelogError
+from wakelog.errors import NotAllowedError, WakelogError
 from wakelog.http.append_queue import CommitQueue
 from wakelog.http.guards import LOOPBACK, ConnectionCount, HostGuard, Rates
 from wakelog.http.keys import ANY, PREFIX, Key, Scope, make_key
@@ -97,6 +97,15 @@ class Server:
         self._threads = ThreadQueue(settings.threads)
         self._hubs: dict[str, Notifications] = {}
         self._queues: dict[str, CommitQueue] = {}
+
+    def require_keys(self) -> None:
+        """Raises if there is no key at all, so that every request would be refused."""
+        if not self.launch_token and not self.keys.all():
+            raise NotAllowedError(
+                "the server would refuse every request: there is no key",
+                kind="no-keys",
+                hint="create one: wakelog key new NAME",
+            )
 
     def run(self, function: Callable[..., T], *args: object) -> asyncio.Future[T]:
         """Runs a blocking function in a thread."""

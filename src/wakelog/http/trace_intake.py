@@ -134,7 +134,7 @@ def _too_large() -> _RefusedError:
 
 
 class TraceImports:
-    """Imports traces into the store when they are ready, in its own thread."""
+    """Imports traces into the store when they are ready: `with` it, in its own thread."""
 
     def __init__(
         self, spool: SpanSpool, store: Store, on_import: Callable[[ImportReport], None] = lambda _: None
@@ -143,10 +143,10 @@ class TraceImports:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="wakelog otel", daemon=True)
 
-    def start(self) -> None:
+    def __enter__(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join(GRACE_S)
 
@@ -169,6 +169,16 @@ class TraceImports:
                 self.step()
             except Exception:
                 _log.exception("intake of traces")
+
+
+def require_token(host: str, token: str) -> None:
+    """Raises if senders on other machines would need no token."""
+    if not token and host not in ("127.0.0.1", "::1", "localhost"):
+        raise NotAllowedError(
+            f"anybody who reaches {host} could write into this store",
+            kind="no-keys",
+            hint="set WAKELOG_OTEL_TOKEN, and give senders the same token",
+        )
 
 
 def run_intake(app: TraceIntake, sock: socket.socket) -> None:

@@ -54,7 +54,7 @@ _KEEP = {"message.added": Keep.TEXT, **dict.fromkeys(EARLY_WORDS, Keep.WORDS)}
 """What the index keeps of the texts of some kinds."""
 
 DETAILED_KINDS = BEGIN_KINDS | ANSWERS | {
-    "history.rewound", "session.opened", "session.forked", "session.closed", "message.added", "file.changed",
+    "session.opened", "session.forked", "session.closed", "message.added", "file.changed",
     "subagent.spawned", "subagent.returned", "decision.made", "fact.recorded", "fact.retracted", "turn.ended",
 }  # fmt: skip
 """Kinds that have rows in other tables too, or change the session's row."""
@@ -173,7 +173,13 @@ class SessionProjection:
                 turn.tool_errors += 1
         if is_pruned:
             return
-        if kind in DETAILED_KINDS:
+        if kind == "history.rewound":
+            to, under = as_int(body.get("to")), as_int(body.get("under"))
+            try:
+                view.rewind(self._batch, self._engine, self._payloads.segments, row.no, seq=seq, to=to, under=under)
+            except UNREADABLE as exc:
+                carried.damage = exc.message
+        elif kind in DETAILED_KINDS:
             self._add_details(header, body, facets, has_failed)
         if kind in STEP_KINDS or (kind == "message.added" and body.get("role") == "user"):
             steps.append((header, body, facets, occurred, trust, duration_us))
@@ -259,13 +265,7 @@ class SessionProjection:
         added = batch.added
         if facets.tool and (kind in BEGIN_KINDS or has_failed):
             batch.use(row.no, facets.tool, seq, calls=kind in BEGIN_KINDS, errors=has_failed)
-        if kind == "history.rewound":
-            to, under = as_int(body.get("to")), as_int(body.get("under"))
-            try:
-                view.rewind(batch, self._engine, self._payloads.segments, row.no, seq=seq, to=to, under=under)
-            except UNREADABLE as exc:
-                self._carried.damage = exc.message
-        elif kind == "session.closed":
+        if kind == "session.closed":
             self._carried.closing = facets.outcome
         elif kind in ("session.opened", "session.forked"):
             row.name = row.name or self._free_name(as_text(body.get("name")))

@@ -79,22 +79,28 @@ class Index(Queries):
 
     def catch_up(self, progress: Progress | None = None) -> AsOf:
         """Projects everything that was stored before this call."""
-        return self._with_rebuild(lambda: self._catch_up(progress))
+        once = RebuildOnce(self._database)
+        while True:
+            with once:
+                return self._catch_up(progress)
 
     def catch_up_words(self, session: str | None = None, progress: Progress | None = None) -> None:
         """Also adds the words for searches: all, or those of a session's fork tree. `progress` counts events. A search
         does the same; this is for callers who show progress, or have time now. On a server words come with the rows."""
-
-        def work() -> None:
-            self._catch_up()
-            self._add_words(root_of(SessionId(session)) if session else "", progress)
-
-        if self._has_words_later:
-            self._with_rebuild(work)
+        once = RebuildOnce(self._database)
+        is_done = not self._has_words_later
+        while not is_done:
+            with once:
+                self._catch_up()
+                self._add_words(root_of(SessionId(session)) if session else "", progress)
+                is_done = True
 
     def peek(self) -> Sequence[FeedChange]:
         """The first page of changes that are not projected yet."""
-        return self._with_rebuild(lambda: self.engine.changes(self._now().as_of.cursor, FEED_PAGE))
+        once = RebuildOnce(self._database)
+        while True:
+            with once:
+                return self.engine.changes(self._now().as_of.cursor, FEED_PAGE)
 
     def rebuild(self, progress: Progress | None = None) -> AsOf:
         """Rebuilds the index from the log."""
@@ -102,28 +108,22 @@ class Index(Queries):
         return self.catch_up(progress)
 
     def ask(self, question: Callable[[IndexMoment], A]) -> A:
-        def answer() -> A:
-            words = getattr(question, "words_of", None)
-            with self._database.reading() as db:
-                now = self._moment(db)
-                is_there = self._is_known and now.is_clean and not self.engine.changes(now.as_of.cursor, 1)
-                if is_there and not self._lacks_words(db, words):
-                    return question(IndexMoment(db, now.as_of, self._text))
-            tries = TRIES
-            while True:
-                self._catch_up()
-                self._add_words(words)
-                tries -= 1
+        words = getattr(question, "words_of", None)
+        once = RebuildOnce(self._database)
+        tries = 0
+        while True:
+            with once:
+                if tries:
+                    self._catch_up()
+                    self._add_words(words)
                 with self._database.reading() as db:
-                    if not tries or not self._lacks_words(db, words):
-                        return question(IndexMoment(db, self._moment(db).as_of, self._text))
-
-        return self._with_rebuild(answer)
-
-    def _text(self, session: str, seq: Seq) -> str:
-        from wakelog.index.event_texts import read_text
-
-        return read_text(self.engine, SessionId(session), seq)
+                    now = self._moment(db)
+                    is_there = tries or (
+                        self._is_known and now.is_clean and not self.engine.changes(now.as_of.cursor, 1)
+                    )
+                    if is_there and (tries >= TRIES or not self._lacks_words(db, words)):
+                        return question(IndexMoment(db, now.as_of, self.engine))
+                tries += 1
 
     def reading(self) -> AbstractContextManager[Connection]:
         """A read transaction on the index as it is, without catching up."""
@@ -142,14 +142,13 @@ class Index(Queries):
         timeout_s: float = 2.0,
     ) -> Table:
         """Runs a read-only SELECT over the documented views: docs/reference/views.md."""
+        from wakelog.index import sql
 
-        def answer() -> Table:
-            from wakelog.index import sql
-
-            assert isinstance(self._database, Database)
-            return sql.run(self._database, self._catch_up(), statement, params, max_rows, timeout_s)
-
-        return self._with_rebuild(answer)
+        assert isinstance(self._database, Database)
+        once = RebuildOnce(self._database)
+        while True:
+            with once:
+                return sql.run(self._database, self._catch_up(), statement, params, max_rows, timeout_s)
 
     def close(self) -> None:
         self._database.close()
@@ -161,21 +160,6 @@ class Index(Queries):
         self.close()
 
     # Catching up
-
-    def _with_rebuild(self, work: Callable[[], A]) -> A:
-        """The answer of `work`. If the index turns out to be damaged, it is rebuilt and the work is done again."""
-        try:
-            return work()
-        except Damaged:
-            self._database.reset()
-        try:
-            return work()
-        except Damaged as exc:
-            raise UnavailableError(
-                f"{self._database.place} is damaged again right after it was rebuilt: {exc}",
-                kind="index-damaged",
-                hint="check the disk it is on; the log is not affected",
-            ) from exc
 
     def _catch_up(self, progress: Progress | None = None) -> AsOf:
         if not self._is_known:
@@ -242,33 +226,25 @@ class Index(Queries):
         self, since: ReadSoFar, news: dict[SessionId, Seq], end: FeedChange, progress: Progress | None
     ) -> bool:
         """Projects all sessions with new commits; False if another process did so, or rebuilt the index."""
-        if self.engine.abilities.is_far and len(news) > 1:
-            from wakelog.index.read_ahead import ReadAheadEngine
-
-            with ReadAheadEngine(self.engine) as engine:
-                return self._project_from(engine, since, news, end, progress)
-        return self._project_from(self.engine, since, news, end, progress)
-
-    def _project_from(
-        self, engine: Any, since: ReadSoFar, news: dict[SessionId, Seq], end: FeedChange, progress: Progress | None
-    ) -> bool:
         from wakelog.index.projector import Projector
+        from wakelog.index.read_ahead import reading_ahead
 
         todo = list(news.items())[::-1]
         total = len(todo)
-        while todo:
-            with self._database.writing() as db:
-                if not db.execute(_BEGIN, (since.made, since.as_of.cursor)).fetchall():
-                    return False
-                projector = Projector(engine, db)
-                projector.bring_all(todo)
-                newest = projector.newest, projector.newest
-                if todo:
-                    db.execute(_NEWEST.format(""), newest)
-                else:
-                    db.execute(_MOVE, (*newest, end.cursor, *self._mark(projector, end)))
-            if progress is not None:
-                progress(total - len(todo), total)
+        with reading_ahead(self.engine, total) as engine:
+            while todo:
+                with self._database.writing() as db:
+                    if not db.execute(_BEGIN, (since.made, since.as_of.cursor)).fetchall():
+                        return False
+                    projector = Projector(engine, db)
+                    projector.bring_all(todo)
+                    newest = projector.newest, projector.newest
+                    if todo:
+                        db.execute(_NEWEST.format(""), newest)
+                    else:
+                        db.execute(_MOVE, (*newest, end.cursor, *self._mark(projector, end)))
+                if progress is not None:
+                    progress(total - len(todo), total)
         return True
 
     def _mark(self, projector: Projector, end: FeedChange) -> tuple[SessionId, Seq, bytes]:
@@ -317,6 +293,31 @@ class Index(Queries):
                 kind="scrub-pending",
                 hint="ask again when they have finished",
             )
+
+
+class RebuildOnce:
+    """Rebuilds an index that turns out to be damaged, so that the work is done again; an error the second time. Used as
+    `while True: with once: return …`."""
+
+    def __init__(self, database: IndexPlace) -> None:
+        self._database = database
+        self._is_rebuilt = False
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> bool:
+        if not isinstance(exc, Damaged):
+            return False
+        if self._is_rebuilt:
+            raise UnavailableError(
+                f"{self._database.place} is damaged again right after it was rebuilt: {exc}",
+                kind="index-damaged",
+                hint="check the disk it is on; the log is not affected",
+            ) from exc
+        self._database.reset()
+        self._is_rebuilt = True
+        return True
 
 
 class ReadSoFar(msgspec.Struct, frozen=True):

@@ -58,14 +58,6 @@ class Projector:
         self.newest = 0
         """The time of the newest event that was projected."""
 
-    def bring(self, session: SessionId, upto: Seq) -> bool:
-        """Projects the new events of a session up to `upto`; False if the batch is full before that."""
-        row = self.batch.load(session)
-        if row is not None and row.head >= upto:
-            return True
-        row = row or self._begin(session)
-        return row is None or self._project(row, upto=upto)
-
     def bring_all(self, todo: list[tuple[SessionId, Seq]]) -> None:
         """Projects sessions from the end of `todo`, and removes them from it, until the batch is full; then writes the
         batch. After this the transaction can be committed."""
@@ -76,8 +68,10 @@ class Projector:
                     row = self.batch.load(session)
                     if row is None or row.head < upto:
                         self.engine.expect(session, row.head if row is not None else None)
-            if not self.bring(*todo[-1]):
-                break
+            session, upto = todo[-1]
+            row = self.batch.load(session) or self._begin(session)
+            if row is not None and row.head < upto and not self._project(row, upto=upto):
+                break  # the batch is full
             todo.pop()
         self.batch.flush()
         self.db.words.finish()
@@ -230,7 +224,9 @@ class Projector:
         """The row of a fork's parent, made if necessary: a feed may list a fork before its parent."""
         row = self.batch.load(session)
         if row is None:
-            self.bring(session, 1)
+            new = self._begin(session)
+            if new is not None:
+                self._project(new, upto=1)
             row = self.batch.load(session)
         return row
 

@@ -326,10 +326,12 @@ class AskSearch(IndexQuestion, frozen=True):
 
     def __call__(self, reading: IndexMoment) -> Page[Hit]:
         from wakelog.index import search
+        from wakelog.index.event_texts import read_text
 
+        texts = functools.partial(read_text, reading.engine)
         scope = None if self.session is None else scope_of(reading.db, self.session, rewound=True)
         limit = check_limit(self.limit)
-        hits = search.find(reading.db, self.text, scope, self.kind, self.since or 0, limit, reading.texts)
+        hits = search.find(reading.db, self.text, scope, self.kind, self.since or 0, limit, texts)
         return Page(tuple(hits), reading.as_of)
 
 

@@ -11,6 +11,7 @@ import contextlib
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from wakelog.engine import Engine
@@ -28,6 +29,11 @@ COMMITS_AHEAD = 20
 """How many commits of each; the rest is read on demand."""
 
 _Read = tuple[Head, Seq, list[Commit], Iterator[Commit]]
+
+
+def reading_ahead(engine: Engine, sessions: int) -> AbstractContextManager[Any]:
+    """The engine for a pass over some sessions: it reads ahead if it is far and there are several."""
+    return ReadAheadEngine(engine) if engine.abilities.is_far and sessions > 1 else contextlib.nullcontext(engine)
 
 
 class ReadAheadEngine:

@@ -16,7 +16,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +25,9 @@ from wakelog.engine import Engine, FeedChange
 from wakelog.errors import UnavailableError
 from wakelog.index import shard_book
 from wakelog.index.connection import Connection, Overtaken
-from wakelog.index.index import FEED_PAGE, Progress, ReadSoFar, read_so_far
+from wakelog.index.index import FEED_PAGE, Progress, ReadSoFar, RebuildOnce, read_so_far
 from wakelog.index.projector import Projector
-from wakelog.index.read_ahead import ReadAheadEngine
+from wakelog.index.read_ahead import reading_ahead
 from wakelog.index.results import AsOf
 from wakelog.index.shard_book import ShardedDatabase, ShardRow
 from wakelog.index.shared import SharedConnection, SharedIndex
@@ -67,17 +66,16 @@ class ShardedIndex(SharedIndex):
     def catch_up(self, progress: Progress | None = None) -> AsOf:
         """Projects everything that was stored before this call, or waits for projectors to do it. UnavailableError if
         that takes longer than a minute."""
-
-        def work() -> AsOf:
-            if self._bring_all(PATIENCE_S, progress):
-                return self._settled()
-            raise UnavailableError(
-                "the projectors of this store are behind by more than a minute",
-                kind="index-behind",
-                hint="start more of them: wakelog project",
-            )
-
-        return self._with_rebuild(work)
+        once = RebuildOnce(self._database)
+        while True:
+            with once:
+                if self._bring_all(PATIENCE_S, progress):
+                    return self._settled()
+                raise UnavailableError(
+                    "the projectors of this store are behind by more than a minute",
+                    kind="index-behind",
+                    hint="start more of them: wakelog project",
+                )
 
     def _catch_up(self, progress: Progress | None = None) -> AsOf:
         self._bring_all(ANSWER_S, progress)
@@ -149,15 +147,9 @@ class ShardedIndex(SharedIndex):
         another process projected meanwhile."""
         page = self._feeds.shard_changes(row.shard, row.place, FEED_PAGE)
         if page:
-            with self._ahead(page) as engine:
+            with reading_ahead(self.engine, len({change.session for change in page})) as engine:
                 self._project_page(engine, row, page)
         return len(page)
-
-    @contextmanager
-    def _ahead(self, page: Sequence[ShardChange]) -> Iterator[Any]:
-        many = self.engine.abilities.is_far and len({change.session for change in page}) > 1
-        with ReadAheadEngine(self.engine) if many else nullcontext(self.engine) as engine:
-            yield engine
 
     def _project_page(self, engine: Any, row: ShardRow, page: Sequence[ShardChange]) -> None:
         news = {change.session: change.seq for change in page}

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError
-from wakelog.index.connection import Connection, Texts, as_rows, no_text
+from wakelog.index.connection import Connection, as_rows
 from wakelog.index.results import AsOf, EventInfo, Page, SessionInfo
 from wakelog.index.scope import Scope, check_limit, scope_of
 from wakelog.model.described import described
@@ -133,8 +134,8 @@ class IndexMoment(msgspec.Struct, frozen=True):
 
     db: Connection
     as_of: AsOf
-    texts: Texts = no_text
-    """Reads texts that only the log has."""
+    engine: Engine
+    """For texts that only the log has."""
 
 
 def source_of(

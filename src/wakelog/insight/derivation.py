@@ -17,7 +17,6 @@ from wakelog.insight.log_blocks import quote, read_span
 from wakelog.insight.sentences import content_words
 from wakelog.log import Log
 from wakelog.model.ids import Seq
-from wakelog.model.records import Head
 from wakelog.model.values import Value
 from wakelog.timeline.points import Span, accepted_attempt, attempts_of
 
@@ -59,16 +58,21 @@ def make_insight(
     notes: list[str] = []
     hidden = 0
     head = log.head()
-    state = log.parts("decisions_made", "dead_ends")[1] if at is None else log.state(at)
+    seq, state = log.parts("decisions_made", "dead_ends", "view") if at is None else (at, log.state(at))
+    view = log.view(head.seq, state=state if seq == head.seq else None)
     for turn in sorted(set(turns)):
-        span = accepted_attempt(log, attempts_of(log, turn, head))
+        span = accepted_attempt(log, attempts_of(log, turn, head), view)
         if span.outcome == "open" or (at is not None and span.last > at):
             notes.append(f"@{turn} is still open: its insight is derived when it ends")
             continue
         blocks = read_span(log, span)
         found = kept.load(turn, span.attempt) if kept else None
         if found is None:
-            found = _derive(log, turn, blocks, head, goals)
+            # The rules are slow to import and rarely needed.
+            from wakelog.insight.earlier_turns import EarlierTurns
+            from wakelog.insight.rules import Carry, derive
+
+            found = derive(blocks, EarlierTurns(log, head, view).carry(turn) if goals else Carry())
             if kept:
                 kept.save(turn, span.attempt, found)
         if any(f.kind == "not_derived" for f in found):
@@ -77,15 +81,6 @@ def make_insight(
         items += [item for item in made if everything or not item.is_minor]
         hidden += 0 if everything else sum(item.is_minor for item in made)
     return Insight(tuple(items), hidden, tuple(notes), RULES_VERSION)
-
-
-def _derive(log: Log, turn: int, blocks: TurnBlocks, head: Head, goals: bool) -> list[Finding]:
-    """What the rules find in a finished turn. The rules are slow to import and rarely needed, so they are imported
-    here."""
-    from wakelog.insight.earlier_turns import EarlierTurns
-    from wakelog.insight.rules import Carry, derive
-
-    return derive(blocks, EarlierTurns(log, head).carry(turn) if goals else Carry())
 
 
 def _items(

@@ -12,6 +12,7 @@ from wakelog.insight.rules import Carry
 from wakelog.insight.user_words import find_goal
 from wakelog.log import Log
 from wakelog.model.records import Head
+from wakelog.timeline.points import Ranges
 
 TURNS_BACK: Final = 20
 """How many turns to go back to find the current goal."""
@@ -23,8 +24,8 @@ _SOME_GOAL: Final = Finding("goal", TextSpan(0, 0, 0, 0))
 class EarlierTurns:
     """Finished turns, each read once."""
 
-    def __init__(self, log: Log, head: Head) -> None:
-        self._blocks = functools.cache(functools.partial(turn_blocks, log, head=head))
+    def __init__(self, log: Log, head: Head, view: Ranges) -> None:
+        self._blocks = functools.cache(functools.partial(turn_blocks, log, head=head, view=view))
 
     def carry(self, turn: int) -> Carry:
         """What a turn needs to know about those before it: what was said, and the current goal. Goes back past turns

@@ -20,7 +20,7 @@ from wakelog.model.parts import Text, parts_of, text_of
 from wakelog.model.records import Head
 from wakelog.model.values import Value
 from wakelog.timeline.messages import content_of
-from wakelog.timeline.points import Span, accepted_attempt, attempts_of
+from wakelog.timeline.points import Ranges, Span, accepted_attempt, attempts_of
 
 HEAD: Final = 4000
 TAIL: Final = 4000
@@ -32,22 +32,18 @@ _FIELDS: Final = {"turn.started": "input", "message.added": "content"}
 Spoken = tuple[Speaker, str]
 
 
-def turn_blocks(log: Log, turn: int, head: Head | None = None) -> TurnBlocks:
-    """What was said and done in a turn, in the attempt in view. Pass `head` if you have it already."""
-    return read_span(log, accepted_attempt(log, attempts_of(log, turn, head)))
+def turn_blocks(log: Log, turn: int, head: Head | None = None, view: Ranges | None = None) -> TurnBlocks:
+    """What was said and done in a turn, in the attempt in view. Pass `head` and `view` if you have them already."""
+    return read_span(log, accepted_attempt(log, attempts_of(log, turn, head), view))
 
 
 def read_span(log: Log, span: Span) -> TurnBlocks:
-    return read_turn(log, span.turn, span.first, span.last, attempt=span.attempt, is_over=span.outcome != "open")
-
-
-def read_turn(log: Log, turn: int, first: Seq, last: Seq, *, attempt: int, is_over: bool = True) -> TurnBlocks:
-    """One attempt at a turn: the events from `first` to `last` that belong to it."""
+    """One attempt at a turn: the events of the span that belong to it."""
     reader = _TurnReader(log)
-    for entry in log.entries(after=first - 1, upto=last, payloads=True):
-        if entry.header.turn == turn and entry.header.attempt == attempt:
+    for entry in log.entries(after=span.first - 1, upto=span.last, payloads=True):
+        if entry.header.turn == span.turn and entry.header.attempt == span.attempt:
             reader.take(entry)
-    return TurnBlocks(turn, tuple(reader.finish()), is_over)
+    return TurnBlocks(span.turn, tuple(reader.finish()), span.outcome != "open")
 
 
 def quote(log: Log, span: TextSpan) -> str:
@@ -176,7 +172,12 @@ class _TurnReader:
             self._asked[call.request] = self._batch
             self._input[call.request] = content_of(self._log, entry, "input")
         if "output" in entry.body or "error" in entry.body:
-            self._output[call.request] = self._result(entry)
+            output, error = content_of(self._log, entry, "output"), entry.body.get("error")
+            parts = [p.text for p in parts_of(output) if isinstance(p, Text)]
+            if isinstance(error, dict):
+                parts.insert(0, text_of(error.get("message", "")))
+            text = "\n".join(parts)
+            self._output[call.request] = text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n…\n{text[-TAIL:]}"
 
     def _take_file(self, entry: Entry, call: Call | None) -> None:
         path = text_in(entry.body, "path")
@@ -184,15 +185,6 @@ class _TurnReader:
             self._files.setdefault(call.request, []).append(path)
         elif path:
             self._blocks.append(Did(entry.seq, "", "write", None, "succeeded", files=(path,), batch=self._batch))
-
-    def _result(self, entry: Entry) -> str:
-        output = content_of(self._log, entry, "output")
-        parts = [p.text for p in parts_of(output) if isinstance(p, Text)] if output is not None else []
-        error = entry.body.get("error")
-        if isinstance(error, dict):
-            parts.insert(0, text_of(error.get("message", "")))
-        text = "\n".join(parts)
-        return text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n…\n{text[-TAIL:]}"
 
     def finish(self) -> Iterator[Block]:
         for block in self._blocks:

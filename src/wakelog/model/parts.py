@@ -84,7 +84,11 @@ def _as_text(value: object) -> str:
 
 def parts_of(content: Value) -> tuple[Part, ...]:
     """Returns the parts of a message's content or of a model's whole answer, without empty texts."""
-    return tuple(p for p in _parts(content) if not isinstance(p, Text) or p.text.strip())
+    return tuple(filter(_is_filled, _parts(content)))
+
+
+def _is_filled(part: Part) -> bool:
+    return not isinstance(part, Text) or bool(part.text.strip())
 
 
 def _parts(content: Value) -> Iterator[Part]:

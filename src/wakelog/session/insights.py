@@ -9,8 +9,7 @@ import msgspec
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.index.finding_rows import FindingRow, load_findings, save_findings
 from wakelog.insight.blocks import RULES_VERSION, Finding, TextSpan
-from wakelog.insight.derivation import make_insight
-from wakelog.insight.items import Insight, InsightItem
+from wakelog.insight.items import InsightItem
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
@@ -55,11 +54,7 @@ def _from_row(row: FindingRow) -> Finding:
     return Finding(row[0], TextSpan(*row[1:5]), None if reason == _NOWHERE else reason, row[9], calls, row[10])
 
 
-def insight_of(session: Session[Any], where: Where, *, everything: bool) -> Insight:
-    return make_insight(session.log, turns_at(session.log, where), everything=everything, kept=_kept_findings(session))
-
-
-def _kept_findings(session: Session[Any]) -> KeptFindings | None:
+def kept_findings(session: Session[Any]) -> KeptFindings | None:
     """Returns the cache; None if the session has no store, or its index cannot be opened."""
     try:
         return KeptFindings(session.store.index, session.id) if session.store is not None else None
@@ -79,7 +74,7 @@ def turns_at(log: Log, where: Where) -> list[int]:
 
 def find_item(session: Session[Any], id: str, kind: str) -> InsightItem:
     """Finds a derived item by id. If an event has items of several kinds, returns the first that can be recorded."""
-    found = insight_of(session, id.partition(".")[0], everything=True)
+    found = session.insight(id.partition(".")[0], all=True)
     wanted = (kind,) if kind else ACCEPTED
     for name in wanted:
         for item in found.items:

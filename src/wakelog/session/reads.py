@@ -118,9 +118,11 @@ class SessionReads(Base[S]):
         the last turn. Each item quotes the log and is `derived`: the agent did not record it. Something the agent did
         record is not derived again. With `all`, minor decisions are included.
         """
-        from wakelog.session.insights import insight_of
+        from wakelog.insight.derivation import make_insight
+        from wakelog.session.insights import kept_findings, turns_at
 
-        return insight_of(cast("Session[S]", self), where, everything=all)
+        kept = kept_findings(cast("Session[S]", self))
+        return make_insight(self.log, turns_at(self.log, where), everything=all, kept=kept)
 
     def follow(self, *, after: Seq | None = None, timeout_s: float | None = None) -> Iterator[Entry]:
         """Streams new events live, from any process, in order and each once."""

@@ -87,7 +87,8 @@ class Fold:
                     tokens = tokens_of(path)
                 depth = _depth_of(tokens[0], 2) if tokens else 1
                 if len(tokens) != depth:
-                    undo.append(self._apply_inside(tokens, depth, op))
+                    larger = len(tokens) < depth
+                    undo.append(self._apply_in_place(tokens, op) if larger else self._apply_inside(tokens, depth, op))
                     continue
                 parent = doc if depth == 1 else doc[tokens[0]] if depth == 2 else doc[tokens[0]][tokens[1]]
                 key = tokens[-1]
@@ -109,10 +110,8 @@ class Fold:
             raise
         return undo
 
-    def _apply_inside(self, tokens: list[str], depth: int, op: Op) -> Entry | Op:
-        """An operation inside an entry, or on something larger than one."""
-        if len(tokens) < depth:
-            return self._apply_in_place(tokens, op)
+    def _apply_inside(self, tokens: list[str], depth: int, op: Op) -> Entry:
+        """An operation inside an entry."""
         parent = self.doc
         for token in tokens[: depth - 1]:
             parent = parent[token]
@@ -127,6 +126,7 @@ class Fold:
         return pointer, parent, key, old
 
     def _apply_in_place(self, tokens: list[str], op: Op) -> Op:
+        """An operation on something larger than an entry."""
         doc, digest = self.doc, self._digest
         if digest is None:
             return apply_op(doc, tokens, op)

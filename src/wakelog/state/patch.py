@@ -49,7 +49,10 @@ def apply_op(doc: dict[str, Value], tokens: list[str], op: Op) -> Op:
         old = dict(doc)
         _replace_root(doc, op)
         return {"op": "replace", "path": "", "value": old}
-    parent, key, path = _parent(doc, tokens), tokens[-1], op["path"]
+    parent: Value = doc
+    for token in tokens[:-1]:
+        parent = _child(parent, token, tokens)
+    key, path = tokens[-1], op["path"]
     if type(parent) is dict:
         old = parent.get(key, _MISSING)
         if name == "remove":
@@ -87,13 +90,6 @@ def _replace_root(doc: dict[str, Value], op: Op) -> None:
         raise _refusal("", "the whole document can only be replaced by an object")
     doc.clear()
     doc.update(value)
-
-
-def _parent(doc: Value, tokens: list[str]) -> Value:
-    node = doc
-    for token in tokens[:-1]:
-        node = _child(node, token, tokens)
-    return node
 
 
 def _child(node: Value, token: str, tokens: list[str]) -> Value:

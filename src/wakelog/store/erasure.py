@@ -178,15 +178,22 @@ def refuse_any_held(store: Store, sessions: Iterable[SessionId]) -> None:
 
 def erase_all(
     store: Store,
-    logs: dict[SessionId, Log],
+    logs: Iterable[Log],
     seqs: dict[SessionId, list[Seq]],
-    work: Callable[[Log, list[Seq]], Erasure],
+    *,
+    why: str = "",
+    by: str = "",
+    dry_run: bool = False,
 ) -> Erasure:
-    """Runs `work` on the events of each session and merges the results. `logs` maps a session to a log that can read
-    its events: its own, or a fork's if it was deleted."""
-    parts = [
-        work(logs.get(holder) or Log(store.engine, holder, even_deleted=True), mine) for holder, mine in seqs.items()
-    ]
+    """Erases events of several sessions everywhere; with `dry_run`, only says what that would do. `seqs` are by the
+    session that stores them; `logs` are at hand to read them. Raises before anything is erased if a session is under a
+    legal hold."""
+    refuse_any_held(store, seqs)
+    readers = {segment.session: log for log in logs for segment in log.segments}
+    parts = []
+    for holder, mine in seqs.items():
+        log = readers.get(holder) or Log(store.engine, holder, even_deleted=True)
+        parts.append(preview(log, mine) if dry_run else erase_everywhere(store, log, mine, why=why, by=by))
     return Erasure(
         _merge(part.events for part in parts),
         tuple(sorted({name for part in parts for name in part.names})),

@@ -29,6 +29,10 @@ PAGE = 256
 """How many events to read at a time when walking back."""
 
 
+Ranges = list[tuple[Seq, Seq]]
+"""The first and last events of ranges, in order."""
+
+
 class Span(msgspec.Struct, frozen=True):
     """A turn, or one attempt of it: its first and last event, and how it ended ("open" while it runs)."""
 
@@ -123,11 +127,11 @@ def _outcome(entry: Entry) -> str:
     return "" if is_encrypted(entry.record.body) else str(entry.body.get("outcome", "completed"))
 
 
-def accepted_attempt(log: Log, spans: list[Span]) -> Span:
-    """The attempt that is in view; when none is, the newest."""
+def accepted_attempt(log: Log, spans: list[Span], view: Ranges | None = None) -> Span:
+    """The attempt that is in view; when none is, the newest. Pass `view` if you have it already."""
     if len(spans) == 1:
         return spans[0]
-    view = log.view()
+    view = log.view() if view is None else view
     seen = [span for span in spans if any(low <= span.first <= high for low, high in view)]
     return (seen or spans)[-1]
 

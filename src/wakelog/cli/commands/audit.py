@@ -65,8 +65,7 @@ def audit_command(
         raise click.UsageError("--against LOG, --signer KEY and --kept FILE go together")
     ctx.even_damaged = True
     if case is None:
-        ids = tuple(ctx.session(name).id for name in sessions)
-        asked = AuditCase(ids, title=f"Audit of {', '.join(sessions)}")
+        asked = AuditCase(tuple(ctx.session(name).id for name in sessions), title=f"Audit of {', '.join(sessions)}")
     else:
         asked = read_case(case)
     notes = [note for source in kept for note in kept_notes(ctx, source)]
@@ -77,10 +76,8 @@ def audit_command(
         _write(report, form, str(bundle / f"report.{form}"), force=False)
     if out or (bundle is None and ctx.is_for_people):
         _write(report, form, out or STDOUT, force=force)
-    if not ctx.is_for_people:
-        ctx.answer("audit", _data(report))
-    elif out or bundle is not None:
-        ctx.answer("audit", _data(report), f"Wrote {out or bundle}: {_verdict(report)}")
+    wrote = [f"Wrote {out or bundle}: {_verdict(report)}"] if out or bundle is not None else []
+    ctx.answer("audit", _data(report), wrote)
     return 0 if report.ok else INTEGRITY
 
 

@@ -6,7 +6,6 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import limit_option, place_argument
-from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.table import Cell, Column, say_table
 from wakelog.cli.text import clock, count, duration, money
@@ -51,17 +50,16 @@ def calls_command(
         rows = rows[:limit] if reverse else rows[-limit:]
     if not reverse:
         rows.reverse()
-    data = [plain(row) for row in rows]
-
-    def human() -> None:
-        none = f"{label(place.session)} has no{' such' if tools or failed or effects else ''} calls"
-        say_table(ctx, _COLUMNS, [_cells(ctx, row) for row in rows], none=none)
-        if left:
-            ctx.say(f"… {left:,} more (-n 0 shows all)")
-
-    ctx.answer("calls", data, human)
+    none = f"{label(place.session)} has no{' such' if tools or failed or effects else ''} calls"
+    ctx.answer("calls", rows, lambda: _show(ctx, rows, left, none))
     if rows:
         ctx.suggest(f"wakelog show {place.session.name or place.session.id}@e{rows[0].seq}")
+
+
+def _show(ctx: CommandContext, rows: list[CallRow], left: int, none: str) -> None:
+    say_table(ctx, _COLUMNS, [_cells(ctx, row) for row in rows], none=none)
+    if left:
+        ctx.say(f"… {left:,} more (-n 0 shows all)")
 
 
 _COLUMNS = (

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import place_argument
-from wakelog.cli.places import find_point
+from wakelog.cli.places import Place
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.shell_completion import complete_checkpoint
 from wakelog.cli.text import inert_line
 from wakelog.errors import InvalidInputError
-from wakelog.session import Session
+
+_ONE_EVENT = "a checkpoint names one event, not a range"
 
 
 @click.command("checkpoint")
@@ -36,19 +35,16 @@ def checkpoint_command(ctx: CommandContext, name: str, selector: str, remove: bo
     session = where.session
     names: dict[str, int] = session.log.state()["checkpoints"]
     if not remove and name in ("", "ls"):
-        if where.text:
-            raise click.UsageError("ls takes no point; choose the session with -s")
-        _list(ctx, session, names)
+        _list(ctx, where, names)
         return
     _check(name)
     if remove:
         session.checkpoint(name, names.get(name), remove=True)
         did, at = "removed", names[name]
     else:
-        point = where.text.partition("..")[0]
-        at = find_point(session, point) if point else session.seq()
-        if where.is_range or at < 1:
-            raise click.UsageError("a checkpoint names one event, not a range")
+        point = where.point(_ONE_EVENT)
+        if (at := session.seq() if point is None else point) < 1:
+            raise click.UsageError(_ONE_EVENT)
         session.checkpoint(name, at)
         did = "moved" if name in names and names[name] != at else "named"
     before = f" (it was e{names[name]})" if did == "moved" else ""
@@ -57,7 +53,10 @@ def checkpoint_command(ctx: CommandContext, name: str, selector: str, remove: bo
     ctx.done("checkpoint", session, line, checkpoint=name, at=at, was=names.get(name), did=did)
 
 
-def _list(ctx: CommandContext, session: Session[Any], names: dict[str, int]) -> None:
+def _list(ctx: CommandContext, where: Place, names: dict[str, int]) -> None:
+    if where.text:
+        raise click.UsageError("ls takes no point; choose the session with -s")
+    session = where.session
     entries = {name: session.log.entry(seq).header for name, seq in names.items()}
     data = [{"checkpoint": n, "at": h.seq, "turn": h.turn or None, "kind": h.kind} for n, h in entries.items()]
 
@@ -90,10 +89,7 @@ def note_command(ctx: CommandContext, selector: str, text: str) -> None:
     if not text.strip():
         raise click.UsageError("a note needs some text")
     where = ctx.place(selector)
-    session = where.session
-    if where.is_range:
-        raise click.UsageError("a note goes on one event, not on a range")
-    on = find_point(session, where.text) if where.text else 0
+    session, on = where.session, where.point("a note goes on one event, not on a range") or 0
     seq = session.note(text, on=on)
     noted = f"e{on} of " if on else ""
     ctx.done("note", session, f"Noted on {noted}{label(session)}, as e{seq}", seq=seq, on=on or None, text=text)

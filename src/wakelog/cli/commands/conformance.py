@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 import click
-import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
@@ -56,14 +56,10 @@ def conformance_command(
             ctx.record("conformance", result)
         elif not ctx.json:
             _show(ctx, result)
-    counts: Counter[str] = Counter(result.status for result in results)
-    if ctx.json:
-        totals: dict[str, int] = {str(name): counts[name] for name in _MARKS}
-        data = {"url": url, **totals, "checks": msgspec.to_builtins(results)}
-        ctx.answer("conformance", data)
-    elif not ctx.ndjson:
-        ctx.say(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
-        ctx.flush()
+    counts = Counter(result.status for result in results)
+    data: dict[str, Any] = {"url": url, **{str(name): counts[name] for name in _MARKS}, "checks": results}
+    line = f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped"
+    ctx.answer("conformance", data, line, records=())  # the records were printed as they came
     return NO if counts["failed"] else 0
 
 

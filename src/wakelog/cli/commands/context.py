@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 import click
@@ -12,7 +13,7 @@ from wakelog.cli.options import place_argument, why_option
 from wakelog.cli.render.results import SessionResult, plain
 from wakelog.cli.render.results import shape as shape_of
 from wakelog.cli.render.sessions import handle, identity, label, title
-from wakelog.cli.render.table import Cell, Column, Row, say_table
+from wakelog.cli.render.table import Cell, Column, Row, lay_out, say_table
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import clock, count, fit, glyph, inert, inert_line, iso, width
@@ -263,19 +264,16 @@ def expand_command(ctx: CommandContext, where: str, dry_run: bool, why: str) -> 
         "items": [{"key": i.key, "turn": i.turn or None, "kind": i.kind, "tokens": i.tokens} for i in items],
         "tokens": tokens,
     }
+    verb = "would be in view again" if dry_run else "is in view again"
+    line = f"{label(session)}: what e{seq} replaced {verb}: {len(items)} items, about {tokens:,} tokens"
+    ctx.answer("expand", data, [line, *(_replaced_lines(ctx, items) if dry_run else ())])
 
-    def human() -> None:
-        verb = "would be in view again" if dry_run else "is in view again"
-        ctx.say(f"{label(session)}: what e{seq} replaced {verb}: {len(items)} items, about {tokens:,} tokens")
-        if dry_run:
-            columns = (Column("key"), Column("turn"), Column("what", least=20))
-            rows = [
-                (Cell(i.key, {"fg": "cyan"}), f"@{i.turn}" if i.turn else glyph("dash"), i.text[:400]) for i in items
-            ]
-            say_table(ctx, columns, rows)
-            ctx.say("This was a dry run: nothing was written.")
 
-    ctx.answer("expand", data, human)
+def _replaced_lines(ctx: CommandContext, items: Sequence[Item]) -> Iterator[str]:
+    columns = (Column("key"), Column("turn"), Column("what", least=20))
+    rows = [(Cell(i.key, {"fg": "cyan"}), f"@{i.turn}" if i.turn else glyph("dash"), i.text[:400]) for i in items]
+    yield from lay_out(ctx, columns, rows)
+    yield "This was a dry run: nothing was written."
 
 
 @click.command("brief")

@@ -171,17 +171,11 @@ def cost_command(
         "total": costs.total,
         "inherited": plain_money(inherited),
     }
-    if session is not None and with_budget:
-        data |= plain_uses(session)
-
-    def human() -> None:
-        _show(ctx, costs, name, limit)
-        if inherited:
-            ctx.remark(f"besides, its parent spent {money(inherited)} before the fork")
-        if session is not None and with_budget:
-            ctx.say_all(budget_lines(ctx, session))
-
-    ctx.answer("cost", data, human, records=({"by": costs.by, **row} for row in data["rows"]))
+    limited = session if with_budget else None
+    if limited is not None:
+        data |= plain_uses(limited)
+    records = ({"by": costs.by, **row} for row in data["rows"])
+    ctx.answer("cost", data, lambda: _show(ctx, costs, name, limit, inherited, limited), records=records)
 
 
 def _find_turns(ctx: CommandContext, selector: str) -> tuple[Session[Any] | None, tuple[int, int] | None]:
@@ -207,10 +201,15 @@ def _inherited(session: Session[Any]) -> int:
     return session.log.state(session.seq(fork.at))["budget"]["spent"].get("usd_micros", 0) if fork else 0
 
 
-def _show(ctx: CommandContext, costs: Costs, name: Callable[[str], str], limit: int) -> None:
-    if not costs.rows:
-        ctx.say("nothing was spent")
-        return
+def _show(
+    ctx: CommandContext,
+    costs: Costs,
+    name: Callable[[str], str],
+    limit: int,
+    inherited: int,
+    limited: Session[Any] | None,
+) -> None:
+    """The table of costs, what a parent spent, and the limits of a session."""
     columns = (
         Column(costs.by.removeprefix(LABEL), least=14),
         Column("in", right=True),
@@ -220,7 +219,14 @@ def _show(ctx: CommandContext, costs: Costs, name: Callable[[str], str], limit: 
     )
     unknown = count(costs.total.unpriced_tokens) if costs.total.unpriced_tokens else ""
     note = f"{unknown} tokens have no known price; wakelog cost --prices says how to add one" if unknown else ""
-    say_sums(ctx, columns, costs, lambda row: (name(row.key), *_cost_cells(row)), limit, note)
+    if costs.rows:
+        say_sums(ctx, columns, costs, lambda row: (name(row.key), *_cost_cells(row)), limit, note)
+    else:
+        ctx.say("nothing was spent")
+    if inherited:
+        ctx.remark(f"besides, its parent spent {money(inherited)} before the fork")
+    if limited is not None:
+        ctx.say_all(budget_lines(ctx, limited))
 
 
 def _money(row: CostRow) -> str:

@@ -11,12 +11,12 @@ import msgspec
 
 from wakelog.cli.commands.ui import check_page, open_page
 from wakelog.cli.context import CommandContext, common
-from wakelog.cli.demo import DAY_US, DEMOS, BuiltDemo, build, is_demo_store
+from wakelog.cli.demo import DAY_US, DEMOS, BuiltDemo, build, refuse_own_sessions
 from wakelog.cli.output import Progress
 from wakelog.cli.places import find_time
 from wakelog.cli.shell_completion import complete_demo
 from wakelog.cli.text import pluralize
-from wakelog.errors import NotAllowedError, NotFoundError
+from wakelog.errors import NotFoundError
 from wakelog.store import open as open_store
 
 FOLDER = "wakelog-demo"
@@ -62,23 +62,17 @@ def demo_command(
     folder = str(into or ctx.given_url or FOLDER)
     built: list[BuiltDemo] = []
     with open_store(folder) as store:
-        if not is_demo_store(store):
-            raise NotAllowedError(
-                f"{folder} holds your own sessions, and a demo must not be mixed with them",
-                kind="not-a-scratch-store",
-                hint="choose another folder with --into",
-            )
-        for demo_name in names:
-            demo = DEMOS[demo_name]
+        refuse_own_sessions(store, folder)
+        for demo in (DEMOS[name] for name in names):
             now = time.time_ns() // 1000
             at = find_time(ctx, when, now) or (now if demo.is_live else DAY_US)
-            with Progress(ctx, f"building {demo_name}", demo.events) as progress:
-                built.append(build(demo_name, store.engine, at_us=at, progress=progress))
-    commands = [f"wakelog --store {folder} {c}" for n in names for c in DEMOS[n].commands]
-    data = [{**msgspec.to_builtins(b), "store": folder, "commands": commands} for b in built]
+            with Progress(ctx, f"building {demo.name}", demo.events) as progress:
+                built.append(build(demo.name, store.engine, at_us=at, progress=progress))
     if with_page:
         open_page(ctx, folder, may_write=True)
         return
+    commands = [f"wakelog --store {folder} {c}" for n in names for c in DEMOS[n].commands]
+    data = [{**msgspec.to_builtins(b), "store": folder, "commands": commands} for b in built]
     ctx.answer("demo", data, lambda: _show(ctx, built, folder, names))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import place_argument
-from wakelog.cli.places import find_span
+from wakelog.cli.places import Place, find_place, find_span
 from wakelog.cli.render.changes import FileLines, change_lines, count_by_sign
 from wakelog.cli.render.insight import WHY, derive_insight, insight_lines
 from wakelog.cli.render.results import plain, shape
@@ -120,7 +121,7 @@ def diff_command(
       wakelog diff fix-auth@7 --files -- src
     """
     key, spots = _split_arguments(places)
-    pair = _pair(ctx, spots)
+    pair = _pair(*map(functools.partial(find_place, ctx), spots or [""]))
     paths = click.get_current_context().meta.get("wakelog.paths", [])
     if files or paths:
         if key or patch:
@@ -130,16 +131,12 @@ def diff_command(
     found = a.session.diff(a.seq, b.seq, other=b.session)
     if key:
         found = _keep_below(found, key)
-    lines = {} if stat or patch else _file_lines(pair)
     if patch and ctx.is_for_people:
         ctx.print_json(found.patch)
     else:
         turns = _turns(pair) if not key else -1
         insight = derive_insight(a.session, f"e{a.seq + 1}..e{b.seq}") if 0 <= turns <= DERIVED_TURNS_MAX else None
-        ctx.answer("diff", _plain(pair, found, insight), lambda: _show(ctx, pair, found, lines, stat, insight, key))
-        if not stat and ctx.is_for_people and turns > DERIVED_TURNS_MAX:
-            few = f"ask for fewer, or wakelog insight {handle(a.session)}@N"
-            ctx.remark(f"~ nothing is derived over {turns} turns, only up to {DERIVED_TURNS_MAX}: {few}")
+        ctx.answer("diff", _plain(pair, found, insight), lambda: _show(ctx, pair, found, stat, turns, insight, key))
         _suggest(ctx, pair, found)
     return NO if exit_code and (found.changes or found.patch) else 0
 
@@ -166,24 +163,22 @@ def _split_arguments(places: tuple[str, ...]) -> tuple[str, list[str]]:
     spots = [p for p in places if p not in keys]
     if len(keys) > 1 or len(spots) > 2:
         raise click.UsageError("diff takes at most two points and one key, as in: wakelog diff @5 @6 /data/plan")
+    if len(spots) == 2 and (ranges := [spot for spot in spots if ".." in spot]):
+        raise InvalidInputError(
+            f"{ranges[0]!r} is a range, where a point is expected",
+            kind="bad-selector",
+            hint="compare the ends: wakelog diff @3 @7",
+        )
     return (keys[0] if keys else ""), spots
 
 
-def _pair(ctx: CommandContext, spots: list[str]) -> _Pair:
-    if len(spots) == 2:
-        a, b = ctx.place(spots[0]), ctx.place(spots[1])
-        if a.is_range or b.is_range:
-            raise InvalidInputError(
-                f"{spots[0 if a.is_range else 1]!r} is a range, where a point is expected",
-                kind="bad-selector",
-                hint="compare the ends: wakelog diff @3 @7",
-            )
-        other = b.session if b.named else a.session
-        first, last = find_span(a.session, a.text or "@").last, find_span(other, b.text or "@").last
-        return _Pair(_Point.at(a.session, first), _Point.at(other, last))
-    where = ctx.place(spots[0] if spots else "")
-    first, last = where.change
-    return _Pair(_Point.at(where.session, first), _Point.at(where.session, last))
+def _pair(a: Place, b: Place | None = None) -> _Pair:
+    if b is None:
+        first, last = a.change
+        return _Pair(_Point.at(a.session, first), _Point.at(a.session, last))
+    other = b.session if b.named else a.session
+    first, last = find_span(a.session, a.text or "@").last, find_span(other, b.text or "@").last
+    return _Pair(_Point.at(a.session, first), _Point.at(other, last))
 
 
 def _keep_below(found: TurnDiff, key: str) -> TurnDiff:
@@ -236,13 +231,7 @@ def _plain(pair: _Pair, found: TurnDiff, insight: Insight | None) -> dict[str, A
 
 
 def _show(
-    ctx: CommandContext,
-    pair: _Pair,
-    found: TurnDiff,
-    files: FileLines,
-    stat: bool,
-    insight: Insight | None,
-    key: str,
+    ctx: CommandContext, pair: _Pair, found: TurnDiff, stat: bool, turns: int, insight: Insight | None, key: str
 ) -> None:
     _say_heading(ctx, pair)
     if not stat and _are_runs(pair):
@@ -253,9 +242,12 @@ def _show(
         for part in dict.fromkeys(c.part for c in found.changes):
             ctx.say(f"  {part:<12}{count_by_sign(found.of(part))}")
     else:
-        ctx.say_all(change_lines(ctx, found, files))
+        ctx.say_all(change_lines(ctx, found, _file_lines(pair)))
     if insight and not stat:
         ctx.say_all(insight_lines(ctx, insight, WHY, files=False))
+    if turns > DERIVED_TURNS_MAX and not stat:
+        few = f"ask for fewer, or wakelog insight {handle(pair.a.session)}@N"
+        ctx.remark(f"~ nothing is derived over {turns} turns, only up to {DERIVED_TURNS_MAX}: {few}")
 
 
 def _are_runs(pair: _Pair) -> bool:

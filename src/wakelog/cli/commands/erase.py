@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 import click
@@ -24,10 +23,8 @@ from wakelog.store.erasure import (
     Follower,
     FoundSecret,
     erase_all,
-    erase_everywhere,
     followers,
     holder_of,
-    preview,
     refuse_any_held,
     scan,
 )
@@ -58,17 +55,14 @@ def erase_command(
     session, targets, skipped = _targets(ctx, selectors)
     dependents = followers(session.log, targets) if cascade and targets else []
     seqs = _by_holder(session, targets, dependents)
-    refuse_any_held(ctx.store, seqs)
-    logs = {s.session: session.log for s in session.log.segments}
-    found = erase_all(ctx.store, logs, seqs, preview) if targets else Erasure({}, ())
+    found = erase_all(ctx.store, [session.log], seqs, dry_run=True)
     if ctx.is_for_people:
         _show(ctx, session, targets, dependents, skipped)
         _show_reach(ctx, session, seqs, found)
-    done = False
-    if targets and not dry_run:
+    done = bool(targets) and not dry_run
+    if done:
         ctx.confirm(f"Erase {sum(map(len, seqs.values()))} events for good?", yes=yes)
-        found = erase_all(ctx.store, logs, seqs, partial(erase_everywhere, ctx.store, why=why, by="wakelog erase"))
-        done = True
+        found = erase_all(ctx.store, [session.log], seqs, why=why, by="wakelog erase")
     data = {
         "session": session.id,
         "name": session.name,
@@ -193,41 +187,32 @@ def redact_command(ctx: CommandContext, session: str, everything: bool, dry_run:
       wakelog redact fix-bug --dry-run
       wakelog redact --all --yes
     """
-    if everything:
-        sessions = [ctx.store.resume(h.session) for h in ctx.store.sessions()]
-    else:
-        sessions = [ctx.session(session)]
+    sessions = [ctx.store.resume(h.session) for h in ctx.store.sessions()] if everything else [ctx.session(session)]
     found = _scan(ctx, sessions)
-    seqs: dict[SessionId, list[int]] = {}
-    for secret in found:
-        seqs.setdefault(secret.session, []).append(secret.seq)
     if ctx.is_for_people:
         _show_secrets(ctx, found)
-    left = Erasure({}, ())
-    if found and not dry_run:
-        refuse_any_held(ctx.store, seqs)
+    done, left = bool(found) and not dry_run, Erasure({}, ())
+    if done:
+        seqs: dict[SessionId, list[int]] = {}
+        for secret in found:
+            seqs.setdefault(secret.session, []).append(secret.seq)
+        refuse_any_held(ctx.store, seqs)  # before anybody is asked
         ctx.confirm(f"Erase {len(found)} events for good?", yes=yes)
-        logs = {s.session: session.log for session in sessions for s in session.log.segments}
-        why = "a secret was found in it"
-        left = erase_all(ctx.store, logs, seqs, partial(erase_everywhere, ctx.store, why=why, by="wakelog redact"))
-    data = {
-        "found": msgspec.to_builtins(found),
-        "sessions": len(sessions),
-        "erased": bool(found) and not dry_run,
-        "names": left.names,
-        "pending": left.pending,
-    }
+        logs = [session.log for session in sessions]
+        left = erase_all(ctx.store, logs, seqs, why="a secret was found in it", by="wakelog redact")
+    facts = {"found": msgspec.to_builtins(found), "sessions": len(sessions), "erased": done}
+    data = {**facts, "names": left.names, "pending": left.pending}
+    ctx.answer("redact", data, lambda: _say_redacted(ctx, len(found), len(sessions), left, dry_run))
 
-    def human() -> None:
-        if not found:
-            ctx.say(f"No secrets were found in {pluralize(len(sessions), 'session')}.")
-        elif dry_run:
-            ctx.say("This was a dry run: nothing was erased.")
-        else:
-            ctx.say(f"Erased {len(found)} events. Change the secrets where they are used: they were stored in clear.")
-            say_left(ctx, left)
 
-    ctx.answer("redact", data, human)
+def _say_redacted(ctx: CommandContext, found: int, sessions: int, left: Erasure, dry_run: bool) -> None:
+    if not found:
+        ctx.say(f"No secrets were found in {pluralize(sessions, 'session')}.")
+    elif dry_run:
+        ctx.say("This was a dry run: nothing was erased.")
+    else:
+        ctx.say(f"Erased {found} events. Change the secrets where they are used: they were stored in clear.")
+        say_left(ctx, left)
 
 
 def _scan(ctx: CommandContext, sessions: list[Session[Any]]) -> list[FoundSecret]:

@@ -25,7 +25,6 @@ from wakelog.exporters.share_mask import MaskReview, ShareMask
 from wakelog.log.damage import Hole, OnHole
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
-from wakelog.session import Session
 
 FORMATS = ("bundle", "ndjson", "json", "md", "html", "openai", "claude-code", "pytest")
 READABLE = ("ndjson", "json", "md")
@@ -101,49 +100,41 @@ def export_command(
         # --json and --ndjson on stdout: the answer is the export itself.
         form, ctx.json, ctx.ndjson = form or ("json" if ctx.json else "ndjson"), False, False
     form = form or "bundle"
-    if encrypted and form != "bundle":
-        raise click.UsageError("only a bundle can stay encrypted: leave out --format")
-    _check_redaction(form, redact, words, dry_run)
+    _check_options(form, redact, words, dry_run, encrypted)
     ctx.even_damaged = form in READABLE
     place = ctx.place(selector)
-    session = place.session
     if form == "pytest":
-        export_test(ctx, place, target, agent=agent, zipped=zipped, force=force)
-        return 0
+        return export_test(ctx, place, target, agent=agent, zipped=zipped, force=force)
     if form == "bundle" and place.text:
         raise click.UsageError(f"a bundle holds a whole session; wakelog fork {selector} makes one that ends there")
     export = _Export(place, form)
     if redact:
-        mask = ShareMask(_own_words(words))
-        say_review(ctx, mask.learn(session.log, export.read), dry_run=dry_run)
+        say_review(ctx, export.mask(_own_words(words)), dry_run=dry_run)
         if dry_run:
             return 0
-        export.text, export.value = mask.text, mask.value
     if target != STDOUT and not is_url(target):
         refuse_existing(Path(target), force=force)
     with (
-        Progress(ctx, "exported events", session.head.seq) as progress,
+        Progress(ctx, "exported events", place.session.head.seq) as export.progress,
         writing_to(target, force=force, zipped=zipped) as out,
     ):
-        if form == "bundle":
-            _write_bundle(session, out, beyond, encrypted)
-        else:
-            export.progress = progress
-            out.writelines(_PIECES[form](export))
+        export.write(out, beyond, encrypted)
         written = out.tell() if is_url(target) else 0
+    return _answer(ctx, export, target, written, encrypted)
+
+
+def _answer(ctx: CommandContext, export: _Export, target: str, written: int, encrypted: bool) -> int:
+    session, form = export.session, export.form
     if export.gone:
         ctx.warn(f"the content of {export.gone} events was erased or pruned before; their places are marked")
     if ctx.store.encryption.state is not None and not encrypted:
         ctx.warn("the store is encrypted, and this file is not: keep it where only its readers get it")
     for hole in export.holes:
         ctx.warn(f"{hole.place} of {session} cannot be read: {hole.why}")
-    if target != STDOUT:
-        _answer(ctx, export, target, written if is_url(target) else Path(target).stat().st_size)
-    return INTEGRITY if export.holes else 0
-
-
-def _answer(ctx: CommandContext, export: _Export, target: str, written: int) -> None:
-    session, form = export.session, export.form
+    code = INTEGRITY if export.holes else 0
+    if target == STDOUT:
+        return code
+    written = written if is_url(target) else Path(target).stat().st_size
     data = {
         "session": session.id,
         "name": session.name,
@@ -160,9 +151,12 @@ def _answer(ctx: CommandContext, export: _Export, target: str, written: int) -> 
     elif form == "claude-code":
         id = session_id(session, export.end)
         ctx.suggest(f"copy it to ~/.claude/projects/FOLDER/{id}.jsonl", f"claude --resume {id}")
+    return code
 
 
-def _check_redaction(form: str, redact: bool, words: tuple[str, ...], dry_run: bool) -> None:
+def _check_options(form: str, redact: bool, words: tuple[str, ...], dry_run: bool, encrypted: bool) -> None:
+    if encrypted and form != "bundle":
+        raise click.UsageError("only a bundle can stay encrypted: leave out --format")
     if (words or dry_run) and not redact:
         raise click.UsageError("--redact-words and --dry-run belong to --redact")
     if redact and form in ("bundle", "pytest"):
@@ -179,20 +173,6 @@ def _own_words(words: tuple[str, ...]) -> list[str]:
     return found
 
 
-def _write_bundle(session: Session[Any], out: IO[bytes], beyond: bool, encrypted: bool) -> None:
-    """Writes a bundle. It must verify, so a damaged session is an error."""
-    try:
-        session.export_bundle(out, beyond=beyond, encrypted=encrypted)
-    except CorruptLogError as exc:
-        raise CorruptLogError(
-            f"a bundle cannot be made: {exc.message}",
-            hint=f"wakelog export {session} --format ndjson writes what can be read",
-            seq=exc.seq,
-            upto=exc.upto,
-            session=exc.session,
-        ) from exc
-
-
 class _Export:
     """The events to write, and what is found while they are read."""
 
@@ -206,6 +186,27 @@ class _Export:
         """How many events had lost their content before."""
         self.holes: list[Hole] = []
         """What could not be read."""
+
+    def mask(self, words: list[str]) -> MaskReview:
+        """From here on, masks secrets, home folders, user names and these words; returns what that concerns."""
+        mask = ShareMask(words)
+        self.text, self.value = mask.text, mask.value
+        return mask.learn(self.session.log, self.read)
+
+    def write(self, out: IO[bytes], beyond: bool, encrypted: bool) -> None:
+        if self.form != "bundle":
+            out.writelines(_PIECES[self.form](self))
+            return
+        try:
+            self.session.export_bundle(out, beyond=beyond, encrypted=encrypted)
+        except CorruptLogError as exc:  # a bundle must verify
+            raise CorruptLogError(
+                f"a bundle cannot be made: {exc.message}",
+                hint=f"wakelog export {self.session} --format ndjson writes what can be read",
+                seq=exc.seq,
+                upto=exc.upto,
+                session=exc.session,
+            ) from exc
 
     @property
     def end(self) -> Seq:
@@ -289,7 +290,7 @@ _PIECES: dict[str, Callable[[_Export], Iterator[bytes]]] = {
 }
 
 
-def export_test(ctx: CommandContext, place: Place, target: str, *, agent: str, zipped: bool, force: bool) -> None:
+def export_test(ctx: CommandContext, place: Place, target: str, *, agent: str, zipped: bool, force: bool) -> int:
     """Writes a test and its recording. The recording is written first, because the test needs it."""
     test, session = Path(target), place.session
     if target == STDOUT or test.suffix != ".py":
@@ -325,6 +326,7 @@ def export_test(ctx: CommandContext, place: Place, target: str, *, agent: str, z
     wrote = f"Wrote a test of {inert_line(recording.name)} to {test}  ({steps} steps)"
     ctx.answer("export", data, [wrote, f"  its recording is {bundle}  ({size(bundle.stat().st_size)})"])
     ctx.suggest(*([] if agent else [f"fill in AGENT in {target}"]), f"pytest {target}")
+    return 0
 
 
 def say_review(ctx: CommandContext, review: MaskReview, *, dry_run: bool) -> None:

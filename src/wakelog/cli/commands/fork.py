@@ -12,9 +12,9 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.options import place_argument, why_option, yes_option
-from wakelog.cli.places import find_point, refuse_if_moved
+from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.changes import change_lines
-from wakelog.cli.render.sessions import handle, label
+from wakelog.cli.render.sessions import handle, label, plain_move
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import count, duration, glyph, inert_line, money, pluralize
 from wakelog.compare.adoption_preview import AdoptionPreview
@@ -52,10 +52,8 @@ def fork_command(ctx: CommandContext, selector: str, name: str, worktree: str | 
       wakelog fork fix-bug@4 -n try-redis --worktree ../try-redis
     """
     where = ctx.place(selector)
-    session = where.session
-    if where.is_range:
-        raise click.UsageError("a fork starts at one point, not at a range")
-    at = find_point(session, where.text) if where.text else session.seq()
+    session, at = where.session, where.point("a fork starts at one point, not at a range")
+    at = session.seq() if at is None else at
     if at < 1:
         raise InvalidInputError(
             "there is nothing to fork before the first event", kind="bad-point", hint="the first event is e1"
@@ -67,8 +65,7 @@ def fork_command(ctx: CommandContext, selector: str, name: str, worktree: str | 
     line = f"Forked {label(session)} at {place} as {ctx.style(label(fork), bold=True)}  {fork.id}"
     data = {"parent": session.id, "parent_name": session.name, "at": at, "turn": turn, "head": fork.head.seq}
     if made is not None:
-        line += "\n" + "\n".join(_worktree_lines(made))
-        data["worktree"] = msgspec.to_builtins(made)
+        line, data["worktree"] = "\n".join([line, *_worktree_lines(made)]), msgspec.to_builtins(made)
     ctx.done("fork", fork, line, **data)
     ctx.suggest(f"wakelog log {fork}", f"wakelog diff {session.name}@ {fork.name}@")
     return PARTIAL if made is not None and made.files.missing else 0
@@ -113,18 +110,14 @@ def adopt_command(ctx: CommandContext, selector: str, force: bool, dry_run: bool
       wakelog adopt try-refresh@5 --force
     """
     where = ctx.place(selector)
-    fork = where.session
-    if where.is_range:
-        raise click.UsageError("a fork is adopted as it was at one point, not over a range")
-    point = fork.head.fork
-    if point is None:
+    fork, at = where.session, where.point("a fork is adopted as it was at one point, not over a range")
+    if (origin := fork.head.fork) is None:
         raise InvalidInputError(
             f"{fork} is not a fork: there is no parent to adopt it into",
             kind="not-its-fork",
             hint="find forks with wakelog ls",
         )
-    session = ctx.store.resume(point.parent)
-    at = find_point(fork, where.text) if where.text else None
+    session = ctx.store.resume(origin.parent)
     preview = session.history.preview_adopt(fork, at, force=force)
     if ctx.is_for_people:
         _show(ctx, session, fork, preview)
@@ -138,10 +131,7 @@ def adopt_command(ctx: CommandContext, selector: str, force: bool, dry_run: bool
         "changes": preview.changes,
         "name": session.name or None,
         "fork_name": fork.name or None,
-        "dry_run": dry_run,
-        "done": not dry_run,
-        "operation": None if dry_run else preview.head + 1,
-        "undo": None if dry_run else undo,
+        **plain_move(undo, 0 if dry_run else preview.head + 1, dry_run=dry_run),
     }
     end = f"Adopted {label(fork)}. To undo: {inert_line(undo)}"
     ctx.answer("adopt", data, "This was a dry run: nothing was written." if dry_run else end)

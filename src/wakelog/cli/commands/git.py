@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
-from wakelog.cli.render.results import shape
+from wakelog.cli.render.results import shape, shows
 from wakelog.cli.render.sessions import title, unquoted_name
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.shell_completion import complete_session
@@ -21,7 +20,7 @@ from wakelog.cli.text import fit, inert_line, iso
 from wakelog.errors import WakelogError
 from wakelog.files.commit_links import CommitLink
 from wakelog.files.git_hook import install_hook, remove_hook
-from wakelog.store.git import CommitTurn, SessionCommits
+from wakelog.store.git import CommitTurn, CommitTurns, SessionCommits
 
 HASH_LENGTH = 10
 _LINKS = (Column(), Column(), Column(), Column(least=16))
@@ -75,21 +74,21 @@ def link(ctx: CommandContext, name: str, everything: bool, folder: str, notes: b
         session = ctx.session(name)
         links = session.files.link_commits(folder, notes=notes, dry_run=dry_run)
         found = [SessionCommits(session.id, session.name, tuple(links))]
-
-    def human() -> None:
-        for session in found:
-            ctx.say(title(ctx, ctx.store.resume(session.session)))
-            say_table(ctx, _LINKS, list(_link_rows(session.links)), titles=False)
-        if not any(session.links for session in found):
-            ctx.say("no commit with work of a turn was found")
-        elif dry_run:
-            ctx.remark("nothing was written")
-
-    ctx.answer("gitlinks", found, human)
+    ctx.answer("gitlinks", found, lambda: _show_links(ctx, found, dry_run))
     newest = next((session.links[-1] for session in reversed(found) if session.links), None)
     if newest:
         ctx.suggest(f"wakelog git show {newest.commit[:HASH_LENGTH]}")
     return 0 if newest else NO
+
+
+def _show_links(ctx: CommandContext, found: Sequence[SessionCommits], dry_run: bool) -> None:
+    for session in found:
+        ctx.say(title(ctx, ctx.store.resume(session.session)))
+        say_table(ctx, _LINKS, list(_link_rows(session.links)), titles=False)
+    if not any(session.links for session in found):
+        ctx.say("no commit with work of a turn was found")
+    elif dry_run:
+        ctx.remark("nothing was written")
 
 
 def _link_rows(links: Iterable[CommitLink]) -> Iterable[Row]:
@@ -114,27 +113,21 @@ def show(ctx: CommandContext, revision: str, folder: str) -> int:
       wakelog git show HEAD~2
     """
     found = ctx.store.git.turns_behind(revision, folder=folder)
-    commit = found.commit
-
-    def human() -> None:
-        front = ctx.style(commit.hash[:HASH_LENGTH], fg="yellow")
-        ctx.say(f"{front} {fit(commit.subject, ctx.columns - HASH_LENGTH - 1)}")
-        rows = [_turn_row(turn) for turn in found.turns]
-        say_table(ctx, _TURNS, rows, titles=False, none="  no turn is linked to it")
-
-    data: dict[str, Any] = {
-        "commit": commit.hash,
-        "subject": commit.subject,
-        "committed_at": iso(commit.at_s * 1_000_000),
-        "turns": found.turns,
-    }
-    ctx.answer("gitturns", data, human, records=found.turns)
+    ctx.answer("gitturns", found, records=found.turns)
     here = next((turn for turn in found.turns if turn.is_here), None)
     if here:
         ctx.suggest(f"wakelog show {unquoted_name(here.name) or here.session}@{here.turn}")
     elif not found.turns:
         ctx.suggest("wakelog git link --all")
     return 0 if found.turns else NO
+
+
+@shows(CommitTurns)
+def _show_turns(ctx: CommandContext, found: CommitTurns) -> None:
+    front = ctx.style(found.commit.hash[:HASH_LENGTH], fg="yellow")
+    ctx.say(f"{front} {fit(found.commit.subject, ctx.columns - HASH_LENGTH - 1)}")
+    rows = [_turn_row(turn) for turn in found.turns]
+    say_table(ctx, _TURNS, rows, titles=False, none="  no turn is linked to it")
 
 
 def _turn_row(turn: CommitTurn) -> Row:
@@ -193,6 +186,11 @@ shape(
     CommitLink,
     "commit subject turn event=on known committed_at",
     committed_at=lambda link: iso(link.at_s * 1_000_000) if link.at_s else None,
+)
+shape(
+    CommitTurns,
+    "commit=commit.hash subject=commit.subject committed_at turns",
+    committed_at=lambda found: iso(found.commit.at_s * 1_000_000),
 )
 shape(
     CommitTurn,

@@ -4,13 +4,17 @@ When an agent runs it, cli/__init__.py writes to the spool without loading this 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
-import msgspec
 
 from wakelog.cli.context import CommandContext, common, open_store
 from wakelog.cli.errors import NO
 from wakelog.cli.text import inert, inert_line
 from wakelog.hooks import spool
+
+if TYPE_CHECKING:
+    from wakelog.hooks.intake import IntakeReport
 
 
 @click.command("hook")
@@ -37,17 +41,17 @@ def hook_command(ctx: CommandContext, agent: str | None, rest: tuple[str, ...], 
     from wakelog.hooks.intake import take_in
 
     report = take_in(open_store, into=ctx.given_url)
-
-    def human() -> None:
-        ctx.say(f"{report.records} records imported: {', '.join(map(inert, report.sessions)) or 'no session'}")
-        if report.waiting:
-            ctx.say(f"{report.waiting} wait for records that follow")
-        if report.deleted:
-            ctx.say(f"{report.deleted} belong to deleted sessions and were left out")
-        if report.broken:
-            ctx.say(f"{report.broken} could not be read")
-        for trouble in report.troubles:
-            ctx.warn(inert_line(trouble))
-
-    ctx.answer("intake", msgspec.to_builtins(report), human)
+    ctx.answer("intake", report, lambda: _show(ctx, report))
     return NO if report.troubles else 0
+
+
+def _show(ctx: CommandContext, report: IntakeReport) -> None:
+    ctx.say(f"{report.records} records imported: {', '.join(map(inert, report.sessions)) or 'no session'}")
+    if report.waiting:
+        ctx.say(f"{report.waiting} wait for records that follow")
+    if report.deleted:
+        ctx.say(f"{report.deleted} belong to deleted sessions and were left out")
+    if report.broken:
+        ctx.say(f"{report.broken} could not be read")
+    for trouble in report.troubles:
+        ctx.warn(inert_line(trouble))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import place_argument
 from wakelog.cli.render.insight import footer_line, insight_lines
-from wakelog.cli.render.results import plain
-from wakelog.cli.render.sessions import handle, identity, label, title
+from wakelog.cli.render.results import SessionResult, plain, shows
+from wakelog.cli.render.sessions import handle, label, title
 from wakelog.cli.text import inert_line
 from wakelog.insight.items import Insight
+from wakelog.session import Session
 from wakelog.session.insights import ACCEPTED
 
 
@@ -32,27 +36,29 @@ def insight_command(ctx: CommandContext, where: str, everything: bool) -> None:
     place = ctx.place(where)
     session = place.session
     found = session.insight(place.text or None, all=everything)
-    data = {**identity(session), **plain(found)}
-
-    def human() -> None:
-        turns = list(dict.fromkeys(item.turn for item in found.items))
-        ctx.say(f"{title(ctx, session)}{f'  @{turns[0]}' if len(turns) == 1 else ''}")
-        if not found.items and not found.notes:
-            ctx.say("  nothing was derived")
-        for turn in turns if len(turns) > 1 else ():
-            ctx.say(ctx.style(f"@{turn}", bold=True))
-            items = tuple(item for item in found.items if item.turn == turn)
-            ctx.say_all(insight_lines(ctx, Insight(items, 0, (), found.rules), footer=False))
-        ctx.say_all(f"  {inert_line(note)}" for note in found.notes if len(turns) > 1)
-        if len(turns) > 1:
-            ctx.say(footer_line(ctx, found))
-        else:
-            ctx.say_all(insight_lines(ctx, found))
-
-    ctx.answer("insight", data, human, records=({"session": session.id, **plain(item)} for item in found.items))
+    records = ({"session": session.id, **plain(item)} for item in found.items)
+    ctx.answer("insight", SessionResult(session, found), records=records)
     first = next((item for item in found.items if item.kind in ACCEPTED and item.kind != "goal"), None)
     if first is not None:
         ctx.suggest(f"wakelog accept {first.id} -s {handle(session)}", f"wakelog show -s {handle(session)} {first.id}")
+
+
+@shows(Insight)
+def _turn_lines(ctx: CommandContext, session: Session[Any], found: Insight) -> Iterator[str]:
+    """What was derived, turn by turn."""
+    turns = list(dict.fromkeys(item.turn for item in found.items))
+    yield f"{title(ctx, session)}{f'  @{turns[0]}' if len(turns) == 1 else ''}"
+    if not found.items and not found.notes:
+        yield "  nothing was derived"
+    if len(turns) < 2:
+        yield from insight_lines(ctx, found)
+        return
+    for turn in turns:
+        yield ctx.style(f"@{turn}", bold=True)
+        items = tuple(item for item in found.items if item.turn == turn)
+        yield from insight_lines(ctx, Insight(items, 0, (), found.rules), footer=False)
+    yield from (f"  {inert_line(note)}" for note in found.notes)
+    yield footer_line(ctx, found)
 
 
 @click.command("accept")

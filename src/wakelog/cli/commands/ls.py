@@ -79,7 +79,7 @@ def ls_command(
     """
     filters = {
         **{option: None if value is False else value for option, value in chosen.items()},
-        "parent": find_session(ctx, parent) if parent else None,
+        "parent": find_session(ctx.store, parent) if parent else None,
         "name_glob": name,
         "since": find_time(ctx, since),
     }
@@ -95,19 +95,20 @@ def ls_command(
     else:
         found, more = ctx.store.encryption.sessions()[: limit or None], ""
         ctx.warn("the store is encrypted, and was opened without its key: only heads are known")
-
-    def human() -> None:
-        rows = [_row(ctx, info, depth) for info, depth in _in_families(found)]
-        say_table(ctx, _COLUMNS, rows, none="no sessions")
-        if is_first_page and found:
-            ctx.remark("  these were written last; many sessions are not indexed yet: -n 0 indexes and lists all")
-        elif more:
-            ctx.remark(f"  there are more; -n {limit * 4} shows more of them, -n 0 all")
-
-    ctx.answer("ls", found, human, next_cursor=more or None)
+    hint = f"there are more; -n {limit * 4} shows more of them, -n 0 all" if more else ""
+    if is_first_page and found:
+        hint = "these were written last; many sessions are not indexed yet: -n 0 indexes and lists all"
+    ctx.answer("ls", found, lambda: _show(ctx, found, hint), next_cursor=more or None)
     if found:
         name_or_id = unquoted_name(found[0].name) or found[0].id
         ctx.suggest(f"wakelog log {name_or_id}", f"wakelog status {name_or_id}", "wakelog ps")
+
+
+def _show(ctx: CommandContext, found: list[SessionInfo], hint: str) -> None:
+    rows = [_row(ctx, info, depth) for info, depth in _in_families(found)]
+    say_table(ctx, _COLUMNS, rows, none="no sessions")
+    if hint:
+        ctx.remark(f"  {hint}")
 
 
 @contextlib.contextmanager

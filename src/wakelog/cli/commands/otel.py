@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from wakelog.cli.options import force_option, place_argument
 from wakelog.cli.output import STDOUT, writing_to
 from wakelog.cli.text import inert_line, pluralize
 from wakelog.config.folders import store_folder
-from wakelog.errors import CorruptLogError, NotAllowedError, NotFoundError
+from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.exporters.session_spans import session_documents
 from wakelog.exporters.span_sender import SpanSender
 from wakelog.importers.transcript_import import ImportReport
@@ -172,31 +173,21 @@ def serve(
     """
     with extra_needed("the receiver", "otel"):
         from wakelog.http import server as serving
-        from wakelog.http.trace_intake import TraceImports, TraceIntake, run_intake
+        from wakelog.http.trace_intake import TraceImports, TraceIntake, require_token, run_intake
     from wakelog.importers.event_streams.otel.span_spool import SpanSpool
 
     token = os.environ.get("WAKELOG_OTEL_TOKEN", "")
-    if not token and host not in ("127.0.0.1", "::1", "localhost"):
-        raise NotAllowedError(
-            f"anybody who reaches {host} could write into this store",
-            kind="no-keys",
-            hint="set WAKELOG_OTEL_TOKEN, and give senders the same token",
-        )
+    require_token(host, token)
     store = ctx.new_store()
-    spans = SpanSpool(spool or store_folder("otel", ctx.identity(store)), idle_s=idle_s)
-    with closing(spans):
+    with closing(SpanSpool(spool or store_folder("otel", ctx.identity(store)), idle_s=idle_s)) as spans:
         sock = serving.listen(host, port)
         serving.log_to_stderr(as_json=not sys.stderr.isatty())
-        imports = TraceImports(spans, store, on_import=lambda report: _report(ctx, report))
-        url = f"http://{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}"
+        url = serving.url_of(host, sock)
         data = {"url": url, "store": hide_password(ctx.url), "spool": str(spans.folder), "token": bool(token)}
         ctx.answer("otel-serve", data, f"Receiving spans at {url}/v1/traces; stop with Ctrl-C")
         ctx.flush()
-        imports.start()
-        try:
+        with TraceImports(spans, store, on_import=partial(_report, ctx)):
             run_intake(TraceIntake(spans, token=token, host_names=(host, *host_names)), sock)
-        finally:
-            imports.stop()
 
 
 def _report(ctx: CommandContext, report: ImportReport) -> None:

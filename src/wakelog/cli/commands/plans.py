@@ -16,7 +16,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import why_option
 from wakelog.cli.render.patterns import plan_lines
-from wakelog.cli.render.results import plain, shape
+from wakelog.cli.render.results import SessionResult, shape
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.text import fit, glyph, inert_line
 from wakelog.model.values import Value
@@ -125,20 +125,14 @@ def run_plan(ctx: CommandContext, name: str, changes: tuple[str, ...], tools: tu
     # What the tools print is not part of the answer.
     with contextlib.redirect_stdout(sys.stderr):
         loaded = load_tools(tools, wanted)
-    missing = [tool for tool in wanted if tool not in loaded]
-    if missing:
-        program = list(_program_lines(found, inputs, wanted))
-        data = {"name": found.name, "missing": missing, "program": program}
-        problem = f"nothing was run: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not given"
-        ctx.answer("plan-tools", data, [f"{problem}. Name their module with --tools, or run:", "", *program])
-        return NO
+    if missing := [tool for tool in wanted if tool not in loaded]:
+        return _offer_program(ctx, found, inputs, wanted, missing)
     if unset := [p.name for p in found.plan.parameters if p.known == "unknown" and p.name not in inputs]:
         raise click.UsageError(f"the plan needs {', '.join(unset)}: give it with --set {unset[0]}=TEXT")
     with contextlib.redirect_stdout(sys.stderr):
         session = ctx.session() if ctx.names_session else ctx.store.session(f"{found.name}-run", goal=found.name)
         progress = ctx.store.plans.run(found.name, session, inputs, tools=loaded)
-    run = {"session": session.id, "name": session.name or None, **plain(progress)}
-    ctx.answer("plan-run", run, _progress_lines(ctx, progress))
+    ctx.answer("plan-run", SessionResult(session, progress), _progress_lines(ctx, progress))
     ctx.suggest(f"wakelog show {handle(session)}@{session.head.turn}")
     return 0 if progress.ok else NO
 
@@ -162,17 +156,25 @@ def _progress_lines(ctx: CommandContext, progress: PlanProgress) -> Iterator[str
     yield inert_line(str(progress))
 
 
-def _program_lines(found: PromotedPlan, inputs: Mapping[str, Value], tools: Sequence[str]) -> Iterator[str]:
-    """A program that runs a plan, to paste; unknown values are `...`."""
+def _offer_program(
+    ctx: CommandContext, found: PromotedPlan, inputs: Mapping[str, Value], tools: Sequence[str], missing: list[str]
+) -> int:
+    """Answers with a program that runs a plan, to paste; unknown values are `...`."""
     values = ", ".join(
         f"{p.name!r}: {repr(inputs[p.name]) if p.name in inputs else '...'}" for p in found.plan.parameters
     )
-    yield "import wakelog"
-    yield ""
-    yield "store = wakelog.open()"
-    yield f"session = store.session({f'{found.name}-run'!r})"
-    yield f"tools = {{{', '.join(f'{tool!r}: ...' for tool in tools)}}}  # the functions"
-    yield f"print(store.plans.run({found.name!r}, session, {{{values}}}, tools=tools))"
+    program = [
+        "import wakelog",
+        "",
+        "store = wakelog.open()",
+        f"session = store.session({f'{found.name}-run'!r})",
+        f"tools = {{{', '.join(f'{tool!r}: ...' for tool in tools)}}}  # the functions",
+        f"print(store.plans.run({found.name!r}, session, {{{values}}}, tools=tools))",
+    ]
+    data = {"name": found.name, "missing": missing, "program": program}
+    problem = f"nothing was run: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not given"
+    ctx.answer("plan-tools", data, [f"{problem}. Name their module with --tools, or run:", "", *program])
+    return NO
 
 
 @plans_command.command("rm")

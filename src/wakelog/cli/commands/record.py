@@ -13,6 +13,7 @@ from wakelog.child_process import SignalForwarding, end_like
 from wakelog.cli.context import CommandContext, common
 
 if TYPE_CHECKING:
+    from wakelog.instruments.lanes import FileCapture, LaneName
     from wakelog.instruments.recorder import ConversationRecorder
     from wakelog.session import Session
     from wakelog.store import Store
@@ -63,25 +64,10 @@ def record_command(
     from wakelog.instruments.proxy import ModelProxy
     from wakelog.instruments.recorder import ConversationRecorder
 
-    lane_name = LaneName(name or program_of(command), os.getpid())
     endpoints = Endpoints(os.environ, dict(_pair(text) for text in also))
-
-    stores: list[Store] = []
-    capture = FileCapture()
-
-    def open_session(number: int) -> Session[Any]:
-        # Runs in the recorder's thread, and again after a failure: the store may come back.
-        if not stores:
-            stores.append(ctx.new_store())
-        session_name = lane_name(number) if into is None else into if number == 1 else f"{into}-{number}"
-        session: Session[Any] = stores[0].session(session_name, agent=lane_name.program)
-        if files:
-            capture.start(session)
-        return session
-
-    recorder = ConversationRecorder(
-        open_session, source="record", is_ours=into is None, holds_answers=files, warn=ctx.warn
-    )
+    lane_name, capture = LaneName(name or program_of(command), os.getpid()), FileCapture() if files else None
+    opener = _Sessions(ctx, lane_name, into, capture).open
+    recorder = ConversationRecorder(opener, source="record", is_ours=into is None, holds_answers=files, warn=ctx.warn)
     with SignalForwarding(shares_terminal=True) as signals:
         with ModelProxy(endpoints, recorder) as proxy:
             child = signals.start(command, env=endpoints.variables(proxy.address, os.environ))
@@ -90,6 +76,23 @@ def record_command(
     if not ctx.quiet:
         click.echo(_summary(ctx, recorder), err=True)
     raise click.exceptions.Exit(end_like(code))
+
+
+class _Sessions:
+    """Opens the sessions to record into."""
+
+    def __init__(self, ctx: CommandContext, name: LaneName, into: str | None, capture: FileCapture | None) -> None:
+        self._ctx, self._name, self._into, self._capture = ctx, name, into, capture
+        self._store: Store | None = None
+
+    def open(self, number: int) -> Session[Any]:
+        """Runs in the recorder's thread, and again after a failure: the store may come back."""
+        self._store = self._store or self._ctx.new_store()
+        into = self._into if number == 1 or self._into is None else f"{self._into}-{number}"
+        session: Session[Any] = self._store.session(into or self._name(number), agent=self._name.program)
+        if self._capture is not None:
+            self._capture.start(session)
+        return session
 
 
 def program_of(command: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,8 +12,8 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.options import session_argument, why_option, yes_option
-from wakelog.cli.places import find_point, refuse_if_moved
-from wakelog.cli.render.sessions import label
+from wakelog.cli.places import refuse_if_moved
+from wakelog.cli.render.sessions import label, plain_move
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import glyph, inert, inert_line, pluralize
 from wakelog.diff.rewind_preview import Beyond, FileBeyond, RewindPreview
@@ -89,62 +90,51 @@ def rewind_command(
       wakelog rewind -s fix-bug cp:before-fix --yes
     """
     where = ctx.place(selector)
-    session = where.session
-    if not where.text or where.is_range:
-        raise click.UsageError(f"rewind goes to one point: {session}@4, e12, cp:NAME, …")
-    to = find_point(session, where.text) or 1  # @0 has no state; the first state is that of the opened session
+    session, refusal = where.session, f"rewind goes to one point: {where.session}@4, e12, cp:NAME, …"
+    if (to := where.point(refusal)) is None:
+        raise click.UsageError(refusal)
+    to = to or 1  # @0 has no state; the first state is that of the opened session
     preview = session.history.preview_rewind(to)
     plan = session.files.plan(to, roots=roots, force=force) if "files" in what else None
     if ctx.is_for_people:
         show_preview(ctx, session, preview, what, plan)
-    nothing = to == preview.head
-    done = not dry_run and not nothing
-    restored = None
+    done, restored = not dry_run and to != preview.head, None
     if done:
-        ctx.confirm(
-            "Proceed?" if plan else "Rewind?", yes=yes, show=_diff_printer(ctx, session, plan) if plan else None
-        )
+        show = partial(_show_diff, ctx, session, plan) if plan else None
+        ctx.confirm("Proceed?" if plan else "Rewind?", yes=yes, show=show)
         refuse_if_moved(session, preview.head)
         if plan is None:
             session.rewind(to, why=why)
         else:
             restored = session.files.restore(plan, state="state" in what, why=why)
-    undo = f"wakelog undo {session}"
     data = {
         **msgspec.to_builtins(preview),
         "name": session.name,
         "what": list(what),
-        "dry_run": dry_run,
-        "done": done,
-        "operation": session.head.seq if done else None,
-        "undo": undo if done else None,
+        **plain_move(f"wakelog undo {session}", session.head.seq if done else 0, dry_run=dry_run),
         "restore": plan,
         "results": restored.results if restored else None,
     }
-    ctx.answer("rewind", data, lambda: _show_end(ctx, preview, what, restored, dry_run, nothing, undo))
+    ctx.answer("rewind", data, lambda: _show_end(ctx, session, preview, what, restored, dry_run))
     return PARTIAL if restored is not None and restored.is_partial else 0
 
 
-def _diff_printer(ctx: CommandContext, session: Session[Any], plan: RestorePlan) -> Callable[[], None]:
+def _show_diff(ctx: CommandContext, session: Session[Any], plan: RestorePlan) -> None:
     from wakelog.cli.render.files import diff_lines
 
-    def show() -> None:
-        for found in session.files.plan_diff(plan):
-            ctx.say_all(diff_lines(ctx, found))
-
-    return show
+    for found in session.files.plan_diff(plan):
+        ctx.say_all(diff_lines(ctx, found))
 
 
 def _show_end(
     ctx: CommandContext,
+    session: Session[Any],
     preview: RewindPreview,
     what: tuple[str, ...],
     restored: RestoredFiles | None,
     dry_run: bool,
-    nothing: bool,
-    undo: str,
 ) -> None:
-    if nothing:
+    if preview.to == preview.head:
         ctx.say("The view is already there: nothing to do.")
         return
     if dry_run:
@@ -159,7 +149,7 @@ def _show_end(
             return
     place = _place(preview.to, preview.to_turn)
     did = f"Rewound to {place}." if "state" in what else f"Restored the files to {place}."
-    ctx.say(f"{did} To undo: {inert_line(undo)}")
+    ctx.say(f"{did} To undo: {inert_line(f'wakelog undo {session}')}")
 
 
 def show_preview(

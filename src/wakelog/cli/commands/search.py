@@ -6,7 +6,6 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -16,7 +15,7 @@ from wakelog.cli.errors import NO
 from wakelog.cli.options import limit_option
 from wakelog.cli.output import Progress
 from wakelog.cli.places import find_time
-from wakelog.cli.render.results import shape
+from wakelog.cli.render.results import shape, shows
 from wakelog.cli.render.sessions import unquoted_name
 from wakelog.cli.render.table import GAP, Cell, Column, say_table
 from wakelog.cli.render.values import scalar, text_of
@@ -70,23 +69,16 @@ def search_command(
     )
     hits = list(page)
     if names or counts:
-        _answer_sessions(ctx, text, hits, counts)
-        return 0 if hits else NO
+        return _answer_sessions(ctx, text, hits, counts)
     derived = ctx.store.find_derived(text, kind or "", session=session, since=find_time(ctx, since), limit=limit)
-
-    def human() -> None:
-        if hits or not derived:
-            _show(ctx, text, hits, since)
-        ctx.say_all(derived_hit_lines(ctx, derived))
-
     data = {"query": text, "hits": hits, "derived": derived}
-    ctx.answer("search", data, human, records=[*hits, *derived])
+    ctx.answer("search", data, lambda: _show(ctx, text, hits, derived, since), records=[*hits, *derived])
     if hits:
         ctx.suggest(f"wakelog show {_place(hits[0])}")
     return 0 if hits or derived else NO
 
 
-def _answer_sessions(ctx: CommandContext, text: str, hits: list[Hit], counts: bool) -> None:
+def _answer_sessions(ctx: CommandContext, text: str, hits: list[Hit], counts: bool) -> int:
     found = Counter((hit.session, hit.name) for hit in hits)
     rows = [{"session": session, "name": name or None, "hits": count} for (session, name), count in found.most_common()]
 
@@ -96,6 +88,7 @@ def _answer_sessions(ctx: CommandContext, text: str, hits: list[Hit], counts: bo
             ctx.say(f"{row['hits']:>6}  {name}" if counts else name)
 
     ctx.answer("search", {"query": text, "sessions": rows}, human, records=rows)
+    return 0 if hits else NO
 
 
 def _place(hit: Hit) -> str:
@@ -105,14 +98,11 @@ def _place(hit: Hit) -> str:
     return f"{name}@{hit.turn}{attempt} e{hit.seq}" if hit.turn else f"-s {name} e{hit.seq}"
 
 
-def _show(ctx: CommandContext, text: str, hits: list[Hit], since: str | None) -> None:
-    if not hits and since:
-        where = f"nothing since {inert_line(since)} contains {inert_line(text)!r}"
-        ctx.say(f"{where}; without --since, older sessions are searched too")
-        return
-    if not hits:
-        ctx.say(f"nothing contains {inert_line(text)!r}")
-        return
+def _show(ctx: CommandContext, text: str, hits: list[Hit], derived: list[DerivedHit], since: str | None) -> None:
+    if not hits and not derived:
+        when = f" since {inert_line(since)}" if since else ""
+        more = "; without --since, older sessions are searched too" if since else ""
+        ctx.say(f"nothing{when} contains {inert_line(text)!r}{more}")
     now = ctx.store.clock()
     for hit in hits:
         place = fit(_place(hit), ctx.columns // 2)
@@ -125,6 +115,11 @@ def _show(ctx: CommandContext, text: str, hits: list[Hit], since: str | None) ->
         ctx.say(f"{ctx.style(place, fg='cyan')}  {ctx.style(rest, dim=True)}")
         snippet = fit(hit.snippet, ctx.columns - 4)
         ctx.say("    " + _highlight(ctx, snippet))
+    for found in derived:
+        place = f"{unquoted_name(found.name) or found.session}@{found.item.turn} e{found.item.seq}"
+        rest = f"~ {found.item.kind.replace('_', ' ')}, derived by rules {found.item.rules}"
+        ctx.say(f"{ctx.style(fit(place, ctx.columns // 2), fg='cyan')}  {ctx.style(rest, dim=True)}")
+        ctx.say("    " + fit(f'"{" ".join(found.item.quote.split())}"', ctx.columns - 4))
 
 
 def _highlight(ctx: CommandContext, snippet: str) -> str:
@@ -179,15 +174,11 @@ def query_command(ctx: CommandContext, sql: str, views: bool, limit: int, timeou
         table = ctx.store.index.query_sql(sql, max_rows=limit, timeout_s=timeout_s)
     if table.truncated:
         ctx.warn(f"only the first {len(table.rows):,} rows are shown; -n allows more, up to {ROWS_MAX:,}")
-    data = {
-        "columns": list(table.columns),
-        "rows": [[without_bytes(v) for v in row] for row in table.rows],
-        "truncated": table.truncated,
-    }
     records = ({"row": dict(zip(table.columns, map(without_bytes, row), strict=True))} for row in table.rows)
-    ctx.answer("query", data, lambda: _show_query(ctx, table), records=records)
+    ctx.answer("query", table, records=records)
 
 
+@shows(Table)
 def _show_query(ctx: CommandContext, table: Table) -> None:
     if not table.rows:
         ctx.say("no rows")
@@ -236,11 +227,8 @@ def _answer_views(ctx: CommandContext) -> None:
 
 
 shape(DerivedHit, "session name? item")
-
-
-def derived_hit_lines(ctx: CommandContext, hits: Sequence[DerivedHit]) -> Iterator[str]:
-    for hit in hits:
-        place = f"{unquoted_name(hit.name) or hit.session}@{hit.item.turn} e{hit.item.seq}"
-        marks = f"~ {hit.item.kind.replace('_', ' ')}, derived by rules {hit.item.rules}"
-        yield f"{ctx.style(fit(place, ctx.columns // 2), fg='cyan')}  {ctx.style(marks, dim=True)}"
-        yield "    " + fit(f'"{" ".join(hit.item.quote.split())}"', ctx.columns - 4)
+shape(
+    Table,
+    "columns rows truncated",
+    rows=lambda table: [[without_bytes(value) for value in row] for row in table.rows],
+)

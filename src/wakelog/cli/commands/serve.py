@@ -18,7 +18,7 @@ from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import clock, inert_line
 from wakelog.config.amounts import parse_age, parse_size
-from wakelog.errors import InvalidInputError, NotAllowedError
+from wakelog.errors import InvalidInputError
 from wakelog.http.keys import ANY, SCOPES, Key, Keys, check_namespace, make_key
 from wakelog.http.namespaces import DEFAULT, NamespaceStores
 from wakelog.model.values import check_text
@@ -110,16 +110,10 @@ def serve_command(
         answer_s=time_limit,
     )
     server = Server(settings, launch=is_local if launch_key is None else launch_key)
-    if not server.launch_token and not server.keys.all():
-        raise NotAllowedError(
-            "the server would refuse every request: there is no key",
-            kind="no-keys",
-            hint="create one: wakelog key new NAME",
-        )
+    server.require_keys()
     sock = serving.listen(host, port)
     serving.log_to_stderr(as_json=log_form == "json" or (log_form == "auto" and not sys.stderr.isatty()))
-    scheme = "https" if tls_cert else "http"
-    _announce(ctx, server, f"{scheme}://{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}")
+    _announce(ctx, server, serving.url_of(host, sock, "https" if tls_cert else "http"))
     if not is_local and not tls_cert:
         ctx.warn("keys and content go over the network unencrypted: use --tls-cert, or a proxy that does it")
     with background_intake() if is_local else nullcontext():

@@ -60,23 +60,21 @@ def state_command(ctx: CommandContext, key: str, at: str, schema: bool) -> None:
     pointer, value = find_key(document, key)
     entry = session.log.entry(seq)
     data = {**identity(session), "at": seq, "timestamp": iso(entry.header.at), "pointer": pointer, "value": value}
-
-    def human() -> None:
-        when = clock(entry.header.at, utc=ctx.utc, long=True)
-        place = [f"@{document['turn']['number']}"] if document["turn"]["number"] else []
-        ctx.say(f"{title(ctx, session)}  " + f" {glyph('dot')} ".join([*place, f"e{seq}", when]))
-        if pointer:
-            ctx.say(ctx.style(inert_line(pointer), fg="cyan"))
-            ctx.say_all(tree(value, ctx.columns, 2))
-        else:
-            _say_document(ctx, document)
-
-    ctx.answer("state", data, human)
+    place = [f"@{document['turn']['number']}"] if document["turn"]["number"] else []
+    place += [f"e{seq}", clock(entry.header.at, utc=ctx.utc, long=True)]
+    heading = f"{title(ctx, session)}  " + f" {glyph('dot')} ".join(place)
+    ctx.answer("state", data, lambda: _say_state(ctx, heading, pointer, value))
     ctx.suggest(f"wakelog blame {pointer or '/data'} -s {handle(session)}", f"wakelog diff {handle(session)}")
 
 
-def _say_document(ctx: CommandContext, document: dict[str, Value]) -> None:
-    """Prints the parts that are not empty, then the names of the empty ones."""
+def _say_state(ctx: CommandContext, heading: str, pointer: str, document: Value) -> None:
+    """Prints the value at a pointer. Of the whole document, the parts that are not empty come first, then the names of
+    the empty ones."""
+    ctx.say(heading)
+    if pointer:
+        ctx.say(ctx.style(inert_line(pointer), fg="cyan"))
+        ctx.say_all(tree(document, ctx.columns, 2))
+        return
     empty = [name for name, value in document.items() if _is_empty(value)]
     ctx.say_all(tree({name: value for name, value in document.items() if name not in empty}, ctx.columns, 2))
     for line in textwrap.wrap(f"empty: {', '.join(empty)}", ctx.columns - 4) if empty else ():

@@ -12,7 +12,7 @@ from wakelog.cli.commands.doctor import say_checks
 from wakelog.cli.commands.store_copy import backup, copy, restore
 from wakelog.cli.commands.store_keys import keys_command
 from wakelog.cli.commands.store_scrub import scrub
-from wakelog.cli.commands.store_shards import create, say_placement, shards_command
+from wakelog.cli.commands.store_shards import create, placement_lines, shards_command
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.output import Progress
@@ -139,7 +139,7 @@ def _show_store(ctx: CommandContext, found: StoreInfo) -> None:
         ctx.say(f"{ctx.style(f'{title:<12}', dim=True)}{text}")
     if found.shards:
         ctx.say("")
-        say_placement(ctx, found.shards)
+        ctx.say_all(placement_lines(ctx, found.shards))
     if found.by_kind:
         ctx.say("")
         estimate = ", estimated (--full counts)" if found.is_sampled else ""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 import msgspec
 
 from wakelog.cli.context import CommandContext, common, hide_password
-from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.render.table import Column, lay_out
 from wakelog.cli.text import inert_line, size
 from wakelog.maintenance.shards import add_shards, create_store, placement, require_shards
 from wakelog.model.shards import ShardPlacement
@@ -61,18 +61,15 @@ def create(
         "distributed": distributed,
         "encrypted": bool(key),
     }
-
-    def human() -> None:
-        ctx.say(f"{ctx.mark(True)} created {inert_line(hide_password(where))}")
-        say_placement(ctx, found)
-        if distributed:
-            ctx.say("  its tables are spread over the workers; a session and its forks are on one of them")
-        if key:
-            ctx.say("  its content is encrypted; names of sessions, kinds and times of events are not")
-        if replicas is not None and replicas < 3 and "replicas=" not in where:
-            ctx.say(f"  with fewer than three replicas, the URL must say so to open it: ?replicas={replicas}")
-
-    ctx.answer("store-create", data, human)
+    notes = []
+    if distributed:
+        notes.append("  its tables are spread over the workers; a session and its forks are on one of them")
+    if key:
+        notes.append("  its content is encrypted; names of sessions, kinds and times of events are not")
+    if replicas is not None and replicas < 3 and "replicas=" not in where:
+        notes.append(f"  with fewer than three replicas, the URL must say so to open it: ?replicas={replicas}")
+    line = f"{ctx.mark(True)} created {inert_line(hide_password(where))}"
+    ctx.answer("store-create", data, [line, *placement_lines(ctx, found), *notes])
     if key:
         ctx.suggest("name the key wherever it is used", f"export WAKELOG_ENCRYPTION_KEY={shlex.quote(key)}")
 
@@ -91,13 +88,11 @@ def shards_command(ctx: CommandContext, count: int | None) -> None:
     require_shards(ctx.store)
     found = placement(ctx.store) if count is None else add_shards(ctx.store, count)
     data = {"shards": msgspec.to_builtins(found)}
-    ctx.answer("store-shards", data, lambda: say_placement(ctx, found))
+    ctx.answer("store-shards", data, placement_lines(ctx, found))
 
 
-def say_placement(ctx: CommandContext, found: Sequence[ShardPlacement]) -> None:
-    """Prints a row for each shard."""
-    if not found:
-        return
+def placement_lines(ctx: CommandContext, found: Sequence[ShardPlacement]) -> Iterable[str]:
+    """A row for each shard."""
     rows = []
     for shard in found:
         others = [
@@ -114,4 +109,4 @@ def say_placement(ctx: CommandContext, found: Sequence[ShardPlacement]) -> None:
         Column("messages", right=True),
         Column("bytes", right=True),
     ]
-    say_table(ctx, columns, rows)
+    return lay_out(ctx, columns, rows) if rows else ()

@@ -53,7 +53,7 @@ def open_page(
         from wakelog.http.state import Server, Settings
     server = Server(Settings(url=url), launch_scope="write" if may_write else "read")
     sock = serving.listen_near(HOST, PORT) if port is None else serving.listen(HOST, port)
-    base = f"http://{HOST}:{sock.getsockname()[1]}"
+    base = serving.url_of(HOST, sock)
     address = entry_address(base, server.launch_token)
     serving.log_to_stderr(as_json=not sys.stderr.isatty(), verbose=False)
 

@@ -59,24 +59,24 @@ def verify_command(
     anchor = signed.anchor if signed else None
     if everything and anchor is not None:
         raise click.UsageError("an anchor belongs to one session: leave out --all")
-    if everything:
-        reports = list(ctx.store.verify())
-    else:
-        reports = [ctx.session(session or (anchor.session if anchor else "")).verify(anchor)]
+    session = session or (anchor.session if anchor else "")
+    reports = list(ctx.store.verify()) if everything else [ctx.session(session).verify(anchor)]
     data = [{**msgspec.to_builtins(r), "ok": r.ok, "name": _name(ctx, r)} for r in reports]
     if signed and signed.signer:
         data[0] |= {"signer": signed.signer, "signed_at": signed.at}
-
-    def human() -> None:
-        for report in reports:
-            _show(ctx, report)
-            if report.head_hash:
-                _show_anchor(ctx, report, signed)
-        if everything:
-            _show_sum(ctx, data)
-
-    ctx.answer("verify", data, human)
+    ctx.answer("verify", data, lambda: _show_all(ctx, reports, signed, data if everything else []))
     return 0 if all(r.ok for r in reports) else INTEGRITY
+
+
+def _show_all(
+    ctx: CommandContext, reports: list[VerifyReport], signed: SignedHead | None, summed: list[dict[str, Any]]
+) -> None:
+    for report in reports:
+        _show(ctx, report)
+        if report.head_hash:
+            _show_anchor(ctx, report, signed)
+    if summed:
+        _show_sum(ctx, summed)
 
 
 def _verify_against_log(

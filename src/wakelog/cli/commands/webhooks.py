@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -114,28 +115,27 @@ def ls(ctx: CommandContext, file: Path | None) -> None:
       wakelog webhooks ls
     """
     states = hook_states(_folder(ctx), file)
+    ctx.answer("webhooks", states, lambda: _show_states(ctx, states))
 
-    def human() -> None:
-        columns = [
-            Column("name", 8),
-            Column("host", 12),
-            Column("on"),
-            Column("sent", right=True),
-            Column("skipped", right=True),
-            Column("problem", 12),
-        ]
-        say_table(ctx, columns, [_row(ctx, state) for state in states], none="There is no webhook.")
-        for state in states:
-            for refused in state.refused:
-                event = f"{refused.session}@e{refused.event}"
-                since = clock(refused.since, utc=ctx.utc)
-                ctx.say(
-                    f"{inert_line(state.name)} does not accept {refused.type} of {event} since {since}:"
-                    f" {refused.problem}"
-                )
-                ctx.suggest(f"wakelog webhooks skip {state.name} {refused.session}")
 
-    ctx.answer("webhooks", states, human)
+def _show_states(ctx: CommandContext, states: Sequence[HookState]) -> None:
+    say_table(ctx, _COLUMNS, [_row(ctx, state) for state in states], none="There is no webhook.")
+    for state in states:
+        for refused in state.refused:
+            event, since = f"{refused.session}@e{refused.event}", clock(refused.since, utc=ctx.utc)
+            front = f"{inert_line(state.name)} does not accept {refused.type} of {event} since {since}"
+            ctx.say(f"{front}: {refused.problem}")
+            ctx.suggest(f"wakelog webhooks skip {state.name} {refused.session}")
+
+
+_COLUMNS = (
+    Column("name", 8),
+    Column("host", 12),
+    Column("on"),
+    Column("sent", right=True),
+    Column("skipped", right=True),
+    Column("problem", 12),
+)
 
 
 def _row(ctx: CommandContext, state: HookState) -> tuple[str, ...]:

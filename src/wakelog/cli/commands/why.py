@@ -12,7 +12,7 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import at_option, limit_option
-from wakelog.cli.places import find_subject, find_subject_in, find_subjects
+from wakelog.cli.places import Place, find_subject, find_subject_in, find_subjects
 from wakelog.cli.render.events import Tools, show_line
 from wakelog.cli.render.insight import WHY, insight_lines, reasons_for
 from wakelog.cli.render.provenance import (
@@ -28,6 +28,8 @@ from wakelog.cli.render.results import SessionResult, plain, shape, shows
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import fit, glyph, inert_line
+from wakelog.insight.items import Insight
+from wakelog.provenance.across_sessions import TaintAcross
 from wakelog.provenance.blast_radius import Blast, Kept
 from wakelog.provenance.taint import ITEMS, Part, Taint
 from wakelog.provenance.why import DEPTH, STEPS, Why
@@ -82,22 +84,23 @@ def why_command(
     found, git = (place.line.answer_about_line(found), place.line.git) if place.line else (found, None)
     reasons = reasons_for(session, [step.seq for step in found.steps])
     data = {**plain_why(session, found), "git": plain(git), "derived": plain(reasons.items if reasons else ())}
+    ctx.answer("why", data, lambda: _say(ctx, session, found, git, reasons), records=data["steps"])
+    _suggest(ctx, place, found)
+    return 0 if found else NO
 
-    def human() -> None:
-        _say(ctx, session, found, git)
-        ctx.say_all(insight_lines(ctx, reasons, WHY, files=False) if reasons and reasons.items else ())
 
-    ctx.answer("why", data, human, records=data["steps"])
+def _suggest(ctx: CommandContext, place: Place, found: Why) -> None:
     if found.steps:
-        name, worst = handle(session), next((o for o in found.origins if o.trust != "trusted"), None)
+        name, worst = handle(place.session), next((o for o in found.origins if o.trust != "trusted"), None)
         more = [f"wakelog taint -s {name} e{worst.seqs[0]}"] if worst else []
         ctx.suggest(f"wakelog show -s {name} e{found.steps[0].seq}", *more)
     elif place.line is None and found.target.way in ("older", "elsewhere"):
         ctx.suggest(f"wakelog why {place.text}")
-    return 0 if found else NO
 
 
-def _say(ctx: CommandContext, session: Session[Any], found: Why, git: LineCommit | None) -> None:
+def _say(
+    ctx: CommandContext, session: Session[Any], found: Why, git: LineCommit | None, reasons: Insight | None
+) -> None:
     target, exposure = found.target, found.exposure
     ctx.say(f"{title(ctx, session)}  why {fit(target.what, ctx.columns // 2)}")
     if asked := asked_line(ctx, found):
@@ -123,6 +126,7 @@ def _say(ctx: CommandContext, session: Session[Any], found: Why, git: LineCommit
         say_wrapped(ctx, f"unknown: there is no record of where {_seqs(found.unknown, 8)} came from")
     for limit in found.limits:
         say_wrapped(ctx, f"{limit} (--depth 0 -n 0 for all)" if "are shown" in limit else limit, dim=True)
+    ctx.say_all(insight_lines(ctx, reasons, WHY, files=False) if reasons and reasons.items else ())
 
 
 def _seqs(seqs: tuple[int, ...], most: int) -> str:
@@ -171,15 +175,12 @@ def taint_command(
       wakelog taint injection@e9
       wakelog taint 'web:*' --everywhere
     """
-    parts: list[Part] | None = None
-    if sinks or decisions:
-        parts = [*(["effect"] if sinks else []), *(["decision"] if decisions else [])]  # type: ignore[list-item]
+    chosen: list[Part] = [*(("effect",) if sinks else ()), *(("decision",) if decisions else ())]
+    parts = chosen or None
     if everywhere:
         if at or ctx.names_session or across:
             raise click.UsageError("--everywhere asks about all sessions as they are now: leave out -s, -A and --at")
-        found_all = ctx.store.taint(source, trust=trust, parts=parts, wide=wide)
-        ctx.answer("taint-across", plain(found_all), lambda: say_taint_across(ctx, found_all))
-        return 0 if found_all else NO
+        return _answer_across(ctx, ctx.store.taint(source, trust=trust, parts=parts, wide=wide))
     place = find_subject(ctx, source, at)
     session, source, point = place.session, place.text, place.at
     if place.line is not None:
@@ -187,14 +188,17 @@ def taint_command(
     if across:
         if point is not None:
             raise click.UsageError("-A asks about now: leave out --at")
-        beyond = session.trust.taint_across(source or None, trust=trust, parts=parts, wide=wide)
-        ctx.answer("taint-across", plain(beyond), lambda: say_taint_across(ctx, beyond))
-        return 0 if beyond else NO
+        return _answer_across(ctx, session.trust.taint_across(source or None, trust=trust, parts=parts, wide=wide))
     found = session.trust.taint(source or None, trust=trust, at=point, parts=parts, items=items, wide=wide)
     human = partial(_say_taint, ctx, session, found, source)
     ctx.answer("taint", SessionResult(session, found), human, records=found.items)
     if found.items:
         ctx.suggest(f"wakelog why -s {handle(session)} e{found.items[-1].seq}")
+    return 0 if found else NO
+
+
+def _answer_across(ctx: CommandContext, found: TaintAcross) -> int:
+    ctx.answer("taint-across", plain(found), lambda: say_taint_across(ctx, found))
     return 0 if found else NO
 
 

@@ -15,7 +15,7 @@ import msgspec
 from wakelog.cli.demo.scene import LABEL, Scene
 from wakelog.engine import Engine, all_heads
 from wakelog.engines.memory import MemoryEngine
-from wakelog.errors import ConflictError, NotFoundError
+from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Commit, Head
 from wakelog.store import Store
@@ -139,9 +139,14 @@ def build(name: str, engine: Engine, *, at_us: int | None = None, progress: Prog
     return BuiltDemo(name, tuple(str(h) for h in heads), events, True)
 
 
-def is_demo_store(store: Store) -> bool:
-    """True if a store has only demo sessions, or none."""
-    return all(LABEL in store.resume(h.session).log.entry(1).body.get("labels", {}) for h in store.sessions())
+def refuse_own_sessions(store: Store, folder: str) -> None:
+    """Raises if a store has sessions that are not of a demo."""
+    if not all(LABEL in store.resume(h.session).log.entry(1).body.get("labels", {}) for h in store.sessions()):
+        raise NotAllowedError(
+            f"{folder} holds your own sessions, and a demo must not be mixed with them",
+            kind="not-a-scratch-store",
+            hint="choose another folder with --into",
+        )
 
 
 def transfer(memory: MemoryEngine, engine: Engine) -> list[Head]:

@@ -118,12 +118,12 @@ def after_tampered(engine: Engine, scene: Scene) -> None:
     if path is None:
         raise UnsupportedError("only a store on disk can be tampered with", kind="not-on-disk")
     from wakelog.engines.sqlite.connection import connect, transaction
-    from wakelog.engines.sqlite.tables import require_number, update_commit
+    from wakelog.engines.sqlite.tables import number_of, update_commit
 
     session = scene.id_of("tampered")
     altered = next(_alter(c) for c in engine.read(session, payloads=True) if any(map(_is_the_request, c.records)))
     with contextlib.closing(connect(path, create=False)) as db, transaction(db):
-        update_commit(db, require_number(db, session), altered)
+        update_commit(db, number_of(db, session), altered)
 
 
 def _is_the_request(record: Record) -> bool:

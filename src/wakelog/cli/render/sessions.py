@@ -54,6 +54,12 @@ def unquoted_name(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_][\w.:+-]*", name, re.ASCII) else ""
 
 
+def plain_move(undo: str, operation: int, *, dry_run: bool) -> dict[str, Any]:
+    """What a rewind or an adoption did, in JSON. `operation` is its event, 0 if nothing was done."""
+    done = bool(operation)
+    return {"dry_run": dry_run, "done": done, "operation": operation or None, "undo": undo if done else None}
+
+
 def identity(session: Session[Any]) -> dict[str, Any]:
     """The first fields of a JSON answer about a session."""
     return {"session": session.id, "name": session.name or None}

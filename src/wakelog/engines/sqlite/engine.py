@@ -186,7 +186,7 @@ class SqliteEngine:
         return after
 
     def _find_head(self, db: apsw.Connection, session: str) -> tuple[int, Head | None]:
-        number = self._number(db, session)
+        number = self._number(db, session, may_be_new=True)
         return number, tables.head_of(db, number, session) if number else None
 
     def _forget_old_heads(self, db: apsw.Connection) -> None:
@@ -275,7 +275,7 @@ class SqliteEngine:
         return self._read(tables.session_by_name, name)
 
     def beat(self, session: SessionId, beat: Heartbeat) -> None:
-        self._transact(lambda db: tables.put_beat(db, self._require(db, session), session, beat))
+        self._transact(lambda db: tables.put_beat(db, self._number(db, session), session, beat))
 
     def last_beat(self, session: SessionId) -> Heartbeat | None:
         return self._read(tables.last_beat, self._number_of(session), session)
@@ -284,18 +284,18 @@ class SqliteEngine:
 
     def drop_snapshots(self, session: SessionId) -> None:
         drop = "delete from snapshot where session = ?"
-        self._transact(lambda db: db.execute(drop, (self._require(db, session),)))
+        self._transact(lambda db: db.execute(drop, (self._number(db, session),)))
 
     def operate(self, surgery: Surgery) -> Head:
         def rewrite(db: apsw.Connection) -> Head:
             self._forget_old_heads(db)
             head = self._store(db, tuple(map(pack, surgery.commits)))
             for commit in surgery.rewritten:
-                tables.update_commit(db, self._require(db, commit.session), commit)
+                tables.update_commit(db, self._number(db, commit.session), commit)
             for session, seq in surgery.stale_from.items():
-                db.execute("delete from snapshot where session = ? and seq >= ?", (self._require(db, session), seq))
+                db.execute("delete from snapshot where session = ? and seq >= ?", (self._number(db, session), seq))
             for session, seq in surgery.pruned_to.items():
-                db.execute("delete from snapshot where session = ? and seq < ?", (self._require(db, session), seq))
+                db.execute("delete from snapshot where session = ? and seq < ?", (self._number(db, session), seq))
             db.execute(_SCRUB_DUE)
             return head
 
@@ -409,11 +409,11 @@ class SqliteEngine:
                 raise translate(exc, str(self.path)) from exc
             raise
 
-    def _number(self, db: apsw.Connection, session: str) -> int:
-        """The session's number, or 0. It is cached only once it is committed."""
+    def _number(self, db: apsw.Connection, session: str, *, may_be_new: bool = False) -> int:
+        """The number of an existing session; 0 for one that `may_be_new` and is. Cached only once it is committed."""
         number = self._numbers.get(session)
         if number is None:
-            number = tables.number_of(db, session)
+            number = tables.number_of(db, session, may_be_new=may_be_new)
             if number and db.get_autocommit():
                 if len(self._numbers) >= CACHE_MAX:
                     self._numbers.clear()
@@ -421,11 +421,7 @@ class SqliteEngine:
         return number
 
     def _number_of(self, session: str) -> int:
-        """The number of an existing session."""
-        return self._numbers.get(session) or self._read(self._require, session)
-
-    def _require(self, db: apsw.Connection, session: str) -> int:
-        return self._number(db, session) or tables.require_number(db, session)
+        return self._numbers.get(session) or self._read(self._number, session)
 
     # Care
 

@@ -113,13 +113,12 @@ def head_from_row(row: tuple[Any, ...], is_newest: Any = True, other_name: str |
             hint=f"wakelog verify {session}",
             session=session,
         )
+    name, is_sound = other_name or "", not other_name
     if named is not None:
         stored, _, name = named.partition(" ")
-        check_name(name, session, int(stored))
-    else:
-        name = ""
-        if other_name:
-            check_name(other_name, session, None)
+        is_sound = checksum(name, session) == int(stored)
+    if not is_sound:
+        raise _damaged_name(name)
     return Head(
         session=SessionId(session),
         seq=row[1],
@@ -134,9 +133,13 @@ def head_from_row(row: tuple[Any, ...], is_newest: Any = True, other_name: str |
     )
 
 
-def check_name(name: str, session: str, stored: Any) -> None:
+def check_name(name: str, session: str, stored: int) -> None:
     if checksum(name, session) != stored:
-        raise CorruptLogError(f"the stored name {name!r} is damaged", hint=_MEND)
+        raise _damaged_name(name)
+
+
+def _damaged_name(name: str) -> CorruptLogError:
+    return CorruptLogError(f"the stored name {name!r} is damaged", hint=_MEND)
 
 
 def _damaged(session: str, first: int, last: int, why: str = "") -> CorruptLogError:

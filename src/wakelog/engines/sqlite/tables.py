@@ -31,6 +31,10 @@ _NEWEST_TRIED = 64
 """How many of the newest commits are tried when the last one is damaged."""
 _HEADS = f"select {HEAD_COLUMNS}, {{twin}} from session s left join log on log.id = ({_NEWEST}) where {{where}}"
 _HEAD_OF, _HEAD_OF_WITHOUT = (_HEADS.format(twin=twin, where="s.no = ?") for twin in (_TWIN, _NO_TWIN))
+_NUMBER_WITHOUT = "select (select no from session where id = ?1), 0"
+_NUMBER = _NUMBER_WITHOUT.replace(
+    ", 0", ", exists (select 1 from session indexed by session_twin where length(id) = length(?1) and id = ?1)"
+)
 _INSERT_NAMES = f"{COLUMNS}, records, payloads".replace("log.", "")
 _INSERT = f"insert into log (session, {_INSERT_NAMES}) values ({', '.join('?' * 18)})"
 _UPDATE = ", ".join(f"{name} = ?" for name in _INSERT_NAMES.split(", "))
@@ -71,24 +75,18 @@ def _look_up(db: apsw.Connection, found: str, twin: str, values: tuple[Any, ...]
     return rows[0][0], bool(rows[0][1])
 
 
-def number_of(db: apsw.Connection, session: str) -> int:
-    """The number of a session id, or 0."""
-    twin = "select 1 from session indexed by session_twin where length(id) = length(?1) and id = ?1"
-    found, is_there = _look_up(db, "select no from session where id = ?1", twin, (session,))
+def number_of(db: apsw.Connection, session: str, *, may_be_new: bool = False) -> int:
+    """The number of an existing session; 0 for one that `may_be_new` and is."""
+    found, is_there = query_with_twins(db, _NUMBER, (session,), without=_NUMBER_WITHOUT)[0]
     if found is None and is_there:
         raise CorruptLogError(
             f"session {session} exists, but its entry in the store is damaged",
             hint="wakelog store scrub --repair mends it, if it is an index",
             session=session,
         )
-    return found or 0
-
-
-def require_number(db: apsw.Connection, session: str) -> int:
-    number = number_of(db, session)
-    if not number:
+    if not found and not may_be_new:
         raise NotFoundError(f"there is no session {session}", kind="session-not-found")
-    return number
+    return found or 0
 
 
 def head_of(db: apsw.Connection, number: int, session: str) -> Head:
@@ -198,7 +196,7 @@ def commit_by_id(db: apsw.Connection, number: int, session: str, commit_id: str)
 def insert_session(db: apsw.Connection, commit: Commit) -> int:
     fork = commit.fork
     if fork is not None:
-        parent = number_of(db, fork.parent)
+        parent = number_of(db, fork.parent, may_be_new=True)
         head = head_of(db, parent, fork.parent) if parent else None
         if head is None or head.status == "deleted" or head.seq < fork.at:
             raise NotFoundError(f"session {fork.parent} has no event {fork.at} to fork from", kind="session-not-found")
@@ -310,7 +308,7 @@ def drop_if_unread(db: apsw.Connection, session: SessionId) -> None:
     """Drops a deleted session's content once no fork reads through it; then its parent's, and so on."""
     at: SessionId | None = session
     while at is not None:
-        number = require_number(db, at)
+        number = number_of(db, at)
         head = head_of(db, number, at)
         if head.status != "deleted" or _is_read(db, at):
             return
