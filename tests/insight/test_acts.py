@@ -31,6 +31,10 @@ from wakelog.model.command_lines import command_line, shell_commands, written_fi
         ("ruff format --check .", "lint pass"),
         ("bin/test sympy/core", "test pass"),
         ("node --test", "test pass"),
+        ("docker-compose -f docker-compose.prod.yml build frontend", "build pass"),
+        ("docker compose up -d --build", "build pass"),
+        ("GOEXPERIMENT=simd go1.26rc2 test ./...", "test pass"),
+        ("bun --bun vitest run", "test pass"),
     ],
 )
 def test_a_check_is_known_by_its_program(command: str, detail: str) -> None:
@@ -47,6 +51,8 @@ def test_a_check_is_known_by_its_program(command: str, detail: str) -> None:
         "npm install jest",
         "git commit -m 'run pytest'",
         "pytest --version",
+        "docker compose up -d",
+        "docker-compose logs build",
     ],
 )
 def test_what_only_mentions_a_check_is_none(command: str) -> None:
@@ -57,6 +63,7 @@ def test_what_only_mentions_a_check_is_none(command: str) -> None:
     ("command", "output", "fails", "result"),
     [
         ("pytest", "1 failed, 3 passed", True, "fail"),
+        ("npx eslint src", "src/app.tsx\n  102:9  error  'x' is never used  no-unused-vars", False, "fail"),
         ("pytest | tail -3", "=== 1 failed, 3 passed ===", False, "fail"),
         ("go test ./... | head", "FAIL\tpkg/a\nok\tpkg/b", False, "fail"),
         ("npm test | cat", "Tests: 0 failed, 9 passed", False, "pass"),

@@ -66,8 +66,8 @@ def test_on_text_that_the_rules_were_not_made_for_the_figures_are_those_of_the_d
     assert found["goal"].recall >= 0.85
     assert found["write"].precision >= 0.95
     assert found["write"].recall >= 0.70
-    assert default.precision >= 0.85
-    assert default.recall >= 0.45
+    assert default.precision >= 0.70
+    assert default.recall >= 0.60
     assert default.reason_share >= 0.75
     assert found["correction"].precision >= 0.80
     assert found["correction"].recall >= 0.75
@@ -106,11 +106,11 @@ def test_goals_of_dialogues_stay_as_right_as_they_were(labels: str, precision: f
 @pytest.mark.parametrize(
     ("labels", "precision", "recall"),
     [
-        ("held_7", 0.75, 0.50),
-        ("held_8", 0.80, 0.70),
+        ("held_7", 0.70, 0.60),
+        ("held_8", 0.75, 0.70),
         ("held_9", 0.90, 0.50),
-        ("held_11", 0.80, 0.70),
-        ("held_12", 0.65, 0.60),
+        ("held_11", 0.70, 0.65),
+        ("held_12", 0.65, 0.70),
     ],
 )
 def test_decisions_of_the_default_view_stay_as_right_as_they_were(labels: str, precision: float, recall: float) -> None:

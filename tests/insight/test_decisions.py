@@ -129,8 +129,35 @@ def test_what_was_only_thought_needs_more_to_be_shown() -> None:
     )
     assert _shown(Scene().says(bare).edits("upload.py"))
     assert not _shown(Scene().thinks(bare).edits("upload.py"))
-    assert not _shown(Scene().thinks(CHOICE).edits("upload.py"))
+    assert not _shown(Scene().thinks(CHOICE).says("Now the upload.").edits("upload.py"))
+    assert _shown(Scene().thinks(CHOICE).edits("upload.py")), "a thought that is not said as well counts more"
     assert _shown(Scene().thinks(sure).edits("upload.py"))
+
+
+def test_the_last_text_of_a_turn_tells_several_decisions() -> None:
+    kept = "I left the retry alone since the caller has one already."
+    logged = "Errors are logged rather than raised, since the page has no place for them yet."
+    scene = Scene().edits("upload.py").says(f"Done.\n\n- {kept}\n- The tests pass.\n- {logged}")
+    assert {scene.quote(found) for found in _shown(scene)} == {kept, logged}
+
+
+def test_advice_in_an_answer_without_changes_is_a_decision() -> None:
+    advice = "Do not refresh every window when it opens, because that starts a capture for each."
+    scene = Scene().says(f"You asked about the overview.\n\n{advice}")
+    assert [scene.quote(found) for found in _shown(scene)] == [advice]
+
+
+def test_a_fix_right_after_its_diagnosis_is_a_decision_also_if_it_is_short() -> None:
+    scene = Scene().says("The call fails because the address has capital letters. Let me fix the address generation:")
+    assert _shown(scene.edits("addresses.py"))
+    looking = Scene().says("The call fails because the address is too long. Let me check the address generation:")
+    assert not _shown(looking.runs("kubectl get pods", "none"))
+
+
+def test_an_edit_of_a_test_that_was_there_is_an_effect() -> None:
+    words = "The test fails because the mock has no address. I'll set one in the mock instead of skipping it."
+    there = {"file_path": "test_16.js", "old_string": "a", "new_string": "b"}
+    assert _shown(Scene().says(words).calls("Edit", there, effect="write"))
 
 
 def test_a_refusal_is_a_decision() -> None:

@@ -14,7 +14,7 @@ _FAILED: Final = re.compile(
     r"^(?:FAIL|FAILED|--- FAIL|ERROR|FAILURES!?)\b|\b[1-9]\d* (?:failed|failures?|failing)\b"
     r"|(?:failures|errors)=[1-9]|error\[E\d+\]|\berror TS\d+|npm ERR!|ELIFECYCLE|BUILD FAILED|Build failed"
     r"|^make(?:\[\d+\])?: \*\*\*|\b[1-9]\d* (?:errors?|problems?|issues)\b(?! fixed)|^error: |^Exit code [1-9]"
-    r"|<returncode>[1-9]|^test result: FAILED|✖ [1-9]",
+    r"|<returncode>[1-9]|^test result: FAILED|✖ [1-9]|^\s+\d+:\d+\s+error\s",
     re.MULTILINE,
 )
 _PASSED: Final = re.compile(

@@ -35,12 +35,20 @@ _FAILS: Final = phrases(
     tests? (?:is|are|still)? ?fail(?:s|ed|ing)? (?:now|again|with)|tests? (?:is|are) (?:now |still )?failing
     there(?:'s| is) (?:an?|still) (?:error|problem|issue|bug)
     nothing (?:happens|happened)
+    ^(?:\w+,? )?now (?:it's|i get|we get|i got|i'm getting)\b.{0,60}\b(?:error|unauthorized|forbidden|denied|[45]\d\d)
+    ^(?:build|compile|compilation|runtime|test|type|lint) (?:errors?|failures?)
+    failed to (?:resolve|fix|solve)|seems to have failed
     """,
     bad="not, n't, fail\\w*, broken, wrong, error, nothing, no, same, get\\w*, see\\w*, happen\\w*, empty, blank,"
     "missing",
     does="work\\w*, load\\w*, show\\w*, compil\\w*, build\\w*, run\\w*, pass\\w*, appear\\w*, happen\\w*, start\\w*,"
     "render\\w*, open\\w*",
 )
+_PASTED: Final = re.compile(
+    r"""(?P<own>[^\n]{0,60}\n\s*)?(?:```|\"{3}|'{3})(?:(?!```|\"{3}|'{3}).)*?\b(?:error|exception|traceback|failed)\b""",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Words that are hardly more than a pasted log with an error in it."""
 _NO: Final = re.compile(r"(?:no|nope|nah)\b", re.IGNORECASE)
 _WANT: Final = phrases(r"i (?:don't|do not) want (?:a|an|the|you|any|it|this|that)")
 _REJECTS: Final = phrases(
@@ -158,6 +166,9 @@ def find_corrections(turn: TurnBlocks, is_first: bool, asked: str) -> Iterator[F
             best = (score, kind, block.span(start + piece.start, start + piece.end))
     if best is not None and best[0] >= _SCORE_MIN:
         yield Finding(best[1], best[2], score=best[0])
+    elif sentences and _PASTED.match(block.text, start, end):
+        first = sentences[0]
+        yield Finding("failure_report", block.span(start + first.start, start + first.end), score=_SCORE_MIN)
     elif _agent_admits_mistake(turn) and (statements := [s for s in sentences if "?" not in s.text[-3:]]):
         first = next((s for s in statements if _OBJECTS.search(s.text)), statements[0])
         yield Finding("correction", block.span(start + first.start, start + first.end), score=_SCORE_MIN)

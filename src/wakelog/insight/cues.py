@@ -17,7 +17,7 @@ _LEAD = (
 )
 _ADVERBS = (
     r"(?:(?:also|now|just|then|instead|simply|first|therefore|probably|still|not|only|safely|quickly|carefully|need to"
-    r"|go and|try to|attempt to|start by|begin by|go ahead and|take a|have a|do a|quickly) )*"
+    r"|go and|try to|attempt to|start by|begin by|go ahead and|take a|have a|do a|quickly) )*+"
 )
 _LOOKS = (
     r"(?:read\w*|look\w*|check\w*|see|explor\w+|search\w*|find|list\w*|examin\w+|investigat\w+|review\w*|inspect\w*"
@@ -52,7 +52,8 @@ COMMITS: Final = phrases(
     (?:planning|aiming|preparing|plan is) to (?!<looks>)\w+
     (?:needs? to|has to|have to|ought to) (?:\w+ )?be \w+(?:ed|t|n)
     ^(?:using|keeping|switching|going|choosing|moving|adding|removing|skipping|leaving|reverting|replacing)<goes>
-    ^(?:splitting|falling back|opting|sticking)
+    ^(?:splitting|falling back|opting|sticking|fixing|changing|making|rewriting|extracting|converting|pinning|wiring)
+    ^(?:now |then |next,? )?(?:fix|replace|switch|rewrite|extract|convert|wire) (?:the|it|this|that|these|those)
     (?:i|we) (?:can|could) (?:just|simply|instead|safely)
     the (?:key|trick|idea|plan|goal here) is to
     ^\w+ing .{3,80} (?:fixes|solves|resolves|avoids|would fix|should fix|will fix)
@@ -93,11 +94,16 @@ FIX: Final = phrases(
     (?:the|my|a|one) (?:\w+ )?<way>(?: to do)?(?: <of>)?(?: is|'s|:| would be| will be| was)(?: \w+)? to
     (?:the|my) <way> (?:is|was) (?:logically|still)
     ^(?:\w+,? )?to (?:fix|solve|resolve|address|handle) (?:this|that|the|it)\b[^.:]{0,80}, (?:i|we|the)
+    ^(?:the |my )?(?:fix|solution|workaround|decision)(?: here| applied)?(?: \([^)]*\))?: \w+
+    (?:the|a) <good> <way>(?: <of>)? (?:is|was|would be|here is)
+    (?:the|this) (?:fix|solution|approach) (?:should|would|must|needs to|involves)
     makes? (?:more )?sense to
     it(?:'s| is| would be) (?:a good idea|better|best|safer|simpler|easier|cleaner|prudent) to
     """,
-    way="fix, solution, approach, way, option, answer, plan, strategy, idea, workaround, thing, move,choice",
+    way="fix, solution, approach, way, option, answer, plan, strategy, idea, workaround, thing, move, choice, design,"
+    "policy, path, route",
     of="here, forward, for this, for that",
+    good="better, best, right, correct, proper, cleanest, simplest, safest, real, robust, cleaner, safer, simpler",
 )
 
 STRONG: Final = phrases(
@@ -147,6 +153,9 @@ PROPOSES: Final = phrases(
     propos(?:al|e)
     i(?:'d| would) (?:say|go|keep|leave|use|add|start|prefer|rather|do|wait)
     would be (?:better|best|safer|simpler|cleaner)
+    my (?:default )?plan
+    (?:is|was|seems|looks)(?: \w+)? the right (?:call|choice|approach|shape|tool|fit|way|move|place|one)
+    (?:wins|win) (?:by|hands|here|on|over|because)
     """
 )
 
@@ -209,6 +218,7 @@ REASON: Final = phrases(
     to (?:avoid|ensure|prevent|keep|make sure|be safe)
     [,;] so
     so (?:we|i|it|that|the|they|users?)
+    so \w+(?: \w+)? (?:is|are|can|will|won't|don't|doesn't|stays?|remains?|keeps?|gets?|never|always)
     ^so
     as <it>(?: \w+)? (?:is|are|was|does|do|did|would|will|can|only|already|prevents|allows|has|have)
     , as <it>
@@ -265,6 +275,11 @@ DIAGNOSIS: Final = phrases(
     i (?:see|understand|know) (?:the|what the|why)
     (?:is|are|was|were)(?: not|n't) (?:in|being|set|called|handled|included|checked|passed|defined|exported|imported)
     missing|currently|inefficient|incorrect(?:ly)?
+    (?:fail(?:s|ed|ing)?|broken?|breaks|wrong|rejected) (?:because|since|due to|when)
+    (?:is|are|was|were) (?:stale|overriding|never|mangled|swallowed|ignored|hard-?coded|too \w+)
+    (?:doesn't|does not|didn't|did not|don't) (?:match|handle|exist|support|account|respect|include|set)
+    that(?:'s| is) the (?:issue|problem|bug|culprit)
+    mismatch|inconsisten\w+
     only (?:includes?|checks?|handles?|supports?)
     (?:can lead|leads) to
     """
@@ -336,6 +351,13 @@ DOUBTS: Final = phrases(
     should (?:probably )?[^.;]* or (?:just|simply|maybe|remove|use)
     """
 )
+
+DIRECTS: Final = phrases(
+    r"""
+    ^(?:do not|don't|never|avoid|defer|default to|prefer|keep|leave|skip|drop|stick|stay)
+    """
+)
+"""In advice: it tells the user what to do or to leave out."""
 
 OFFERS: Final = phrases(
     r"""

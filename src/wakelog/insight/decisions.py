@@ -26,6 +26,8 @@ CONCLUSION: Final = 6
 """How many sentences at the end of a long text count as its conclusion."""
 DIAGNOSIS_WITHIN: Final = 5
 """How many sentences a diagnosis may be away from the decision."""
+LAST_TEXT: Final = 4
+"""How many decisions the last text of a turn may tell."""
 VAGUE_WORDS: Final = 1
 """A sentence with at most this many content words ("I need to fix that.") is vague."""
 REPEATED_SHARE: Final = 0.5
@@ -40,6 +42,9 @@ _SCRATCH: Final = re.compile(
     r"^(?!.*\btests?/.)(?:.*/)?(?:\w+_)?(?:repro|test|debug|verif|check|demo|try|tmp|dummy|sample|example)\w*\.\w+$"
 )
 """Files made only to try something."""
+_CREATES: Final = ("write", "create")
+_REPLACED: Final = frozenset({"old_string", "old_str", "edits"})
+"""Arguments of tools that replace text."""
 _MARKUP: Final = re.compile(r"[`*_]")
 
 
@@ -67,6 +72,9 @@ WEIGHTS: Final = {
     "fix": 3,
     "strong": 1,
     "proposes": 3,
+    "explains": 2,
+    "directs": 2,
+    "repairs": 2,
     "refuses": 4,
     "grants": 4,
     "refuses in passing": -3,
@@ -83,6 +91,7 @@ WEIGHTS: Final = {
     "effect later": 1,
     "long text": 1,
     "thought": -3,
+    "thought alone": -2,
     "mused": -2,
     "announces": -1,
     "vague": -4,
@@ -92,7 +101,7 @@ WEIGHTS: Final = {
     "testing": -3,
     "set up": -4,
     "seeks": -4,
-    "introduces": -2,
+    "introduces": -1,
     "doubts": -2,
     "summary": -1,
     "recap": -2,
@@ -150,7 +159,8 @@ def _is_same(one: Candidate, other: Candidate) -> bool:
     """Whether two candidates are about the same choice."""
     apart = abs(one.place - other.place)
     if one.said is other.said:
-        return abs(one.sentence.start - other.sentence.start) < 600 or _similarity(one, other) > 0.3
+        first, last = sorted((one.sentence.start, other.sentence.start))
+        return "\n" not in one.said.text[first:last] or _similarity(one, other) > 0.3
     if apart <= 2 and one.batch == other.batch:
         return True
     if one.effect is not None and one.effect is other.effect and apart <= 6:
@@ -163,7 +173,7 @@ def _similarity(one: Candidate, other: Candidate) -> float:
 
 
 def candidates_in(blocks: Sequence[Block], *, is_service: bool = False) -> Iterator[Candidate]:
-    """The best sentence of each text."""
+    """The best sentence of each text; of the last one, which sums up the turn, the best few."""
     acts: dict[int, Act] = {n: act_of(b) for n, b in enumerate(blocks) if isinstance(b, Did)}
     last_call = max(acts, default=-1)
     batch = 0
@@ -171,8 +181,10 @@ def candidates_in(blocks: Sequence[Block], *, is_service: bool = False) -> Itera
         if isinstance(said, Did):
             batch += 1
         elif said.who != "user" and is_english(said.text):
+            is_last = place > last_call and said.who == "agent"
             found = _text_candidates(blocks, acts, place, said, batch, is_last=place > last_call, is_service=is_service)
-            yield from sorted(found, key=lambda c: (-c.score, c.sentence.start))[:1]
+            most = LAST_TEXT if is_last and not is_service else 1
+            yield from sorted(found, key=lambda c: (-c.score, c.sentence.start))[:most]
 
 
 def _text_candidates(
@@ -195,11 +207,14 @@ def _text_candidates(
     if is_long:
         text_signs.add("long text")
     if said.who == "thinking":
-        text_signs.add("thought")
+        text_signs.add("thought" if is_long or _is_said_too(blocks, place) else "thought alone")
     if is_last and sentences and cues.SUMMARY.match(_MARKUP.sub("", sentences[0].text)):
         text_signs.add("summary")
     for n, sentence in enumerate(sentences):
         signs = set() if sentence.is_heading else signs_of(_MARKUP.sub("", sentence.text), is_service=is_service)
+        if is_last and not is_service and said.who == "agent":
+            signs |= _told_at_end(_MARKUP.sub("", sentence.text), has_writes="write" in acts.values())
+        is_at_work = after is not None and steps <= 1 and not is_long and said.who == "agent"
         if not signs & _CHOOSES:
             continue
         nearby = sentences[max(n - DIAGNOSIS_WITHIN, 0) : n + DIAGNOSIS_WITHIN + 1]
@@ -220,16 +235,22 @@ def _text_candidates(
         if "did" in signs and "commits" not in signs and before is not None:
             effect = before
             signs.add("effect")
-        if signs & _CHOOSES == {"did"} and before is None and "reason" not in signs:
+        if signs & _CHOOSES == {"did"} and ((before is None and "reason" not in signs) or "cleanup" in signs):
             continue
         if is_last and near is None and "did" in signs:
             signs.add("recap")
         if "did" in signs and "commits" not in signs and is_long and not is_last:
             signs.add("narrates")
-        if said.who == "thinking" and "reason" not in signs:
+        if "thought" in text_signs and "reason" not in signs:
             signs.add("mused")
         if effect is None and "write" in acts.values() and not signs & _PREFERS:
             signs.add("idle")
+        if is_at_work and "diagnosis" in signs and "routine" not in signs and effect is after:
+            signs.add("repairs")
+        if "strong" in signs and near is sentence:
+            signs.discard("routine")
+        if effect is not None and effect.tool.lower().startswith(_CREATES):
+            signs.discard("set up")  # the new file is part of the work: helpers are scratch files
         words = content_words(sentence.text)
         if len(words) <= VAGUE_WORDS:
             signs.add("vague")
@@ -260,9 +281,20 @@ def signs_of(text: str, *, is_service: bool = False) -> set[str]:
     return signs
 
 
-_CHOOSES: Final = {"commits", "did", "fix", "proposes", "refuses", "grants"}
+def _told_at_end(text: str, *, has_writes: bool) -> set[str]:
+    """Signs that count only in the last text of a turn: it explains what was built, or says what to do."""
+    if cues.QUESTION.search(text) or cues.OFFERS.search(text) or text.count(" ") < 4:
+        return set()
+    if has_writes and cues.STRONG.search(text) and cues.STATED.search(text):
+        return {"explains", "strong"}
+    if not has_writes and cues.DIRECTS.match(text):
+        return {"directs"}
+    return set()
+
+
+_CHOOSES: Final = {"commits", "did", "fix", "proposes", "refuses", "grants", "explains", "directs"}
 """A candidate needs at least one of these."""
-_PREFERS: Final = {"strong", "fix", "proposes", "keeps", "undoes", "refuses", "grants"}
+_PREFERS: Final = {"strong", "fix", "proposes", "keeps", "undoes", "refuses", "grants", "explains", "directs"}
 """In a turn with effects, a sentence without an effect needs one of these; otherwise it is only a thought."""
 _SIGNS: Final = (
     ("commits", cues.COMMITS),
@@ -343,8 +375,17 @@ def _effect_after(blocks: Sequence[Block], acts: dict[int, Act], place: int) -> 
     return None, 0
 
 
+def _is_said_too(blocks: Sequence[Block], place: int) -> bool:
+    """Whether the agent also says something between this thought and its next call."""
+    after = next((b for b in blocks[place + 1 :] if isinstance(b, Did) or b.who == "agent"), None)
+    return isinstance(after, SpokenText)
+
+
 def _is_scratch(call: Did) -> bool:
-    """Whether a call only writes scratch files, which are not the effect of a decision."""
+    """Whether a call only writes scratch files, which are not the effect of a decision. An edit replaces text of a file
+    that was there before."""
+    if isinstance(call.input, dict) and call.input.keys() & _REPLACED:
+        return False
     files = files_of(call)
     return bool(files) and all(_SCRATCH.search(path) for path in files)
 

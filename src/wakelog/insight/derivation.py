@@ -24,7 +24,7 @@ DECISIONS_MIN: Final = 3
 DECISIONS_MAX: Final = 12
 CALLS_PER_DECISION: Final = 20
 """A turn shows three decisions; a long one shows a decision for this many calls, but never more than twelve."""
-DEFAULT_SCORE: Final = 4
+DEFAULT_SCORE: Final = 3
 """Decisions with this score or more are shown by default."""
 LATER_SCORE: Final = 1
 """How much more the third and later decisions of a turn need: most of these are details of the first."""

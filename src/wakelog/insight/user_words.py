@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from wakelog.insight.blocks import Finding, SpokenText, TurnBlocks
-from wakelog.insight.dialogue import HeardTurn, is_only_answer, last_agent_words
+from wakelog.insight.dialogue import HeardTurn, is_only_answer, is_service, last_agent_words
 from wakelog.insight.sentences import TEXT_MAX, content_words, sentences_of
 
+ANSWER_MAX: Final = 100
+"""How long the answer to a coding agent's question may be, in characters."""
 ASIDES_MAX: Final = 20
 """How many asides to remove from a prompt."""
 
@@ -109,8 +111,8 @@ _GO_ON: Final = re.compile(
     r"(?:(?:please|then|now|and|just|let['’]?s|you can|(?:can|could) (?:you|we)|you may|i(?:['’]d| would) like to"
     r"|in that case,?|so)\s+)*"
     r"(?:please )?(?:go ahead|continue|proceed|move forward|go on"
-    r"|keep going|do it"
-    r"|do that|do so|carry on|go for it|resume|try again|retry|i confirm|confirmed|make it so|implement it|apply it"
+    r"|keep going|do (?:it|that|this|so)|carry on|go for it|resume|try again|retry|i confirm|confirmed|make it so"
+    r"|implement it|apply it"
     r"|let['’]?s(?= *[.!]?$))\b"
     r"(?:\s+(?:with|and)\s+(?:that|this|it|the|these|those|your|everything|all)\b[^.?!\n]{0,60}|\s+(?:please|now"
     r"|then))?[\s.!?]*",
@@ -165,7 +167,7 @@ _GREETS: Final = re.compile(
 _LATER: Final = re.compile(r"(?:no|nope)[,.]? (?:not (?:now|yet)|thanks?|thank you|that'?s (?:all|it|fine))\b", re.I)
 _ORDERS: Final = re.compile(
     r"(?:(?:no|let['’]?s|then|and|now|first),? )*(?:add|fix|write|run|create|make|remove|change(?! of plans?\b)"
-    r"|implement|update|refactor"
+    r"|implement|update|refactor|start|stop|open|show|check|look|explain|find|list|install|read|use|try"
     r"|rename|move|delete|build|commit|push|merge|revert|replace|split|test|deploy|document)\b",
     re.I,
 )
@@ -206,8 +208,9 @@ def own_words(text: str) -> tuple[int, int]:
     return start, end
 
 
-def continues_goal(words: str, asked: str) -> bool:
-    """Whether the words only agree, thank, tell the agent to continue, or answer what it `asked` last."""
+def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
+    """Whether the words only agree, thank, tell the agent to continue, or answer what it `asked` last. Long words to a
+    coding agent, and questions, are an order of their own, also if they answer something."""
     words = words[:TEXT_MAX]
     if _LATER.match(words):
         return True
@@ -227,6 +230,8 @@ def continues_goal(words: str, asked: str) -> bool:
         return False
     # The agent asked. Words about its question, and words that request nothing, are the answer.
     own = content_words(left)
+    if not is_service and ("?" in left or len(left) > ANSWER_MAX or (_ORDERS.match(left) and len(own) > 1)):
+        return False
     if not own or (_ORDERS.match(left) and (rest is None or "please" not in rest[0].lower())):
         return not own
     return len(own & content_words(asked)) >= 0.45 * len(own) or not _REQUEST.search(left)
@@ -248,7 +253,9 @@ def find_goal(turn: TurnBlocks, earlier: Finding | None, heard: Sequence[HeardTu
     if earlier is not None:
         words, asked = block.text[start:end], last_agent_words(heard)
         is_asked = bool(ASKED.search(_OFFER.sub(" ", asked[-400:])))
-        if continues_goal(words, asked) or is_only_answer(words, heard, is_asked=is_asked):
+        if continues_goal(words, asked, is_service=is_service(heard)) or is_only_answer(
+            words, heard, is_asked=is_asked
+        ):
             return Finding("goal", block.span(start, end), reason=earlier.reason or earlier.span, detail="carried")
     return Finding("goal", block.span(start, end))
 

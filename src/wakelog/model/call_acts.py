@@ -73,6 +73,7 @@ _BY_VERB: Final = {
     "rails": {"test": "test"},
     "artisan": {"test": "test"},
 }
+_COMPOSE: Final = _words("build up logs exec run down ps pull push config restart stop start kill rm")
 _NAMED: Final = _words(
     "npm pnpm yarn bun make gmake just task mise rake gradle gradlew mvn mvnw sbt ant composer turbo nx lerna hatch "
     "pdm invoke inv earthly"
@@ -189,6 +190,11 @@ def _check(command: ShellCommand) -> str:
         return _python_check(words)
     if program in _BY_PROGRAM:
         return _BY_PROGRAM[program]
+    if re.fullmatch(r"go\d[\w.]*", program):  # a version of Go beside the default one
+        program = "go"
+    if program == "docker-compose" or (program == "docker" and plain[:1] == ["compose"]):
+        verb = next((w for w in plain if w in _COMPOSE), "")
+        return "build" if verb == "build" or (verb == "up" and "--build" in words) else ""
     if program in _FORMATTERS and {"--check", "-l", "--diff", "--list-different"} & set(words):
         return "lint" if "-w" not in words else ""
     if command.words[0].endswith("bin/test") or (program == "node" and "--test" in words):
@@ -196,11 +202,10 @@ def _check(command: ShellCommand) -> str:
     if program == "php" and plain[:2] == ["artisan", "test"]:
         return "test"
     if program in _BY_VERB and plain:
-        if program == "docker" and plain[0] == "compose":
-            plain = plain[1:]
-        return _BY_VERB[program].get(plain[0], "") if plain else ""
+        return _BY_VERB[program].get(plain[0], "")
     if program in _NAMED:
-        return _named_check([w for w in plain if w not in ("run", "run-script", "exec", "-s")])
+        targets = [w for w in plain if w not in ("run", "run-script", "exec", "-s", "x")]
+        return _BY_PROGRAM.get(targets[0], "") or _named_check(targets) if targets else ""
     if re.search(r"(^|[_-])(run)?_?tests?(\.(sh|py|js|ts|rb))?$", program) and program != "test":
         return "test"
     return ""
