@@ -93,6 +93,14 @@ def check_tokens(budget: object) -> None:
         )
 
 
+def check_session(given: object) -> None:
+    """Raises InvalidInputError for what is not a session, such as the name of one."""
+    if not isinstance(given, Base):
+        raise InvalidInputError(
+            f"{given!r} is not a session"[:200], kind="not-a-session", hint='pass the session: store.resume("NAME")'
+        )
+
+
 class Base(Generic[S]):
     """Identity, positions and raw events."""
 

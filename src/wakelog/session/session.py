@@ -27,7 +27,7 @@ from wakelog.model.names import check_name
 from wakelog.model.records import EventDraft, Head
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import current_replay, runtime_for
-from wakelog.session.base import Base, S, Where, check_text
+from wakelog.session.base import Base, S, Where, check_session, check_text
 from wakelog.session.data import DataType
 from wakelog.session.reads import SessionReads
 from wakelog.session.records import Records
@@ -442,6 +442,7 @@ class Session(Records[S], SessionReads[S]):
         and its messages follow. The fork itself does not change and may be deleted. Raises ConflictError if this
         session has new events since the fork point, unless `force` is given. Nothing is lost: `undo` reverts it.
         """
+        check_session(fork)
         return self.log.adopt(fork.log, None if at is None else fork.seq(at), why=why, force=force)
 
 

@@ -23,7 +23,7 @@ from wakelog.model.records import Head
 from wakelog.model.values import check_text
 from wakelog.monitors.budgets import Amount, first_limits, left_of
 from wakelog.session import Session
-from wakelog.session.base import GitPlace
+from wakelog.session.base import GitPlace, check_session
 from wakelog.session.data import LABEL, DataType, Migrations, split_type, upgrade_data
 from wakelog.store.new_ids import new_root_id
 from wakelog.store.questions import StoreQuestions
@@ -277,6 +277,7 @@ class Store(StoreQuestions):
     def spawn(self, parent: Session[Any], name: str, *, task: str = "", **opening: Any) -> Session[Any]:
         """Opens a session for a sub-agent, links it to its parent, and records the start in the parent. By default it
         may spend what its parent has left."""
+        check_session(parent)
         opening.setdefault("limits", left_of(parent.log))
         child = self.session(name, goal=task or None, spawner=f"{parent.id}@{parent.head.seq}", **opening)
         parent.calls.spawned(child.id, task)
@@ -324,6 +325,7 @@ class Store(StoreQuestions):
         from wakelog.log.removal import NO_TOTALS, delete
         from wakelog.store.erasure import scrub_index
 
+        check_session(session)
         head = delete(session.log, why=why, totals=self._totals(session) if keep_totals else NO_TOTALS)
         scrub_index(self)
         return head
@@ -337,6 +339,7 @@ class Store(StoreQuestions):
         from wakelog.store.erasure import erase_everywhere
         from wakelog.timeline.selectors import resolve_range
 
+        check_session(session)
         if isinstance(events, str):
             span = resolve_range(session.log, events)
             events = range(max(span.first, 1), span.last + 1)
