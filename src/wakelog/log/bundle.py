@@ -203,8 +203,8 @@ def import_bundle(
         report = verify(log)
         fold = fold_at(trial, log.segments, report.events).fold if plain is not None else None
         beyond = [fault for each in ancestry_of(log)[:-1] for fault in verify_beyond(log, each.session)]
-        names = {each.session: each.name for each in first.segments}
-        beyond += filter(None, (name_fault(trial, each, names.get(each.session, "")) for each in log.segments))
+        names = {SessionId(each.session): each.name for each in first.segments}
+        misnamed = {each.session for each in log.segments if name_fault(trial, each, names.get(each.session, ""))}
     except (WakelogError, *NONSENSE) as exc:
         raise CorruptLogError(f"the bundle does not hold together: {exc}", kind="bundle-corrupt") from exc
     if not report.ok or beyond:
@@ -217,9 +217,11 @@ def import_bundle(
         encrypted_bundle.store_encrypted(engine, commits)
     elif not _store(engine, SessionId(first.session), plain, fold):
         return Log(engine, SessionId(first.session))
-    for segment in first.segments:
-        if is_name(segment.name):  # an older store may have bound what only looks like one
-            engine.claim(segment.name, SessionId(segment.session))
+    for session, name in names.items():
+        # An older store may have bound what only looks like a name. A name that is not in the session's first event may
+        # be that of somebody else's session; the format does not refuse it.
+        if is_name(name) and session not in misnamed:
+            engine.claim(name, session)
     return Log(engine, SessionId(first.session))
 
 
