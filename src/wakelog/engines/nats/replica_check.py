@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,8 +33,10 @@ from wakelog.model.shards import ShardPlacement
 
 PAGE = 128
 PAGE_BYTES = 4 << 20
-TRIES = 40
-"""How often, per replica, a page is requested until every replica has answered. Three replicas need about six."""
+PATIENCE_S = 30.0
+"""How long a page is requested until every replica has answered. Three replicas need about six requests; but one that
+was started just now takes part in reads only after some seconds."""
+PAUSE_S = 0.02
 _TRACE_S = 2.0
 _FIX = "stop the server, empty its store_dir and start it again: it copies everything from the others"
 
@@ -132,17 +135,18 @@ class ReplicaCheck:
     ) -> tuple[dict[str, _Copy], int]:
         """The copy of each server from a seq on, and up to which seq all of them are complete."""
         copies: dict[str, _Copy] = {}
-        for _ in range(TRIES * max(1, len(servers))):
-            if copies.keys() >= set(servers):
-                break
+        deadline = time.monotonic() + PATIENCE_S
+        while not copies.keys() >= set(servers) and time.monotonic() < deadline:
             try:
                 server, found = await self._ask(shard, at, min(PAGE, end - at + 1))
             except Exception as exc:
                 if isinstance(exc, WakelogError) or not is_temporary(exc):
                     raise
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(PAUSE_S)
                 continue
-            if server in servers and server not in copies:
+            if server in copies:
+                await asyncio.sleep(PAUSE_S)
+            elif server in servers:
                 is_full = len(found) >= PAGE or sum(len(m.data) for m in found) > PAGE_BYTES // 2
                 if noted:
                     self._seen |= {m.seq: m for m in found[:1]}
