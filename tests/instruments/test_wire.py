@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wakelog.instruments.conversation import Conversation
@@ -39,6 +39,7 @@ BODIES = st.fixed_dictionaries(
 
 @pytest.mark.parametrize("path", PATHS)
 @given(body=BODIES, answer=values)
+@example(body={}, answer={"tool_calls": True, "role": None})
 def test_whatever_is_sent_can_be_read(path: str, body: dict[str, Any], answer: Any) -> None:
     request = read_request(path, body)
     assert request is not None

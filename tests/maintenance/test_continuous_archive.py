@@ -93,10 +93,9 @@ def test_a_run_that_was_killed_right_before_it_counts_is_finished_by_the_next(
             raise UnavailableError("killed", kind="unreachable")
         return put(self, key, content)
 
-    monkeypatch.setattr(Objects, "put", killed)
-    with pytest.raises(UnavailableError):
+    with monkeypatch.context() as patch, pytest.raises(UnavailableError):
+        patch.setattr(Objects, "put", killed)
         ContinuousArchive(store, place).round()
-    monkeypatch.undo()
     assert runs(place) == []
     store.resume("b").fact("more", 1)
     assert ContinuousArchive(store, place).round().sessions == 1

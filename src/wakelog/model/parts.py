@@ -153,7 +153,8 @@ def _answer(answer: dict[str, Any]) -> Iterator[Part]:
         yield Answered(answer["tool_call_id"], _flat(answer.get("content")))
     elif "role" in answer and answer.keys() & {"content", "tool_calls"}:
         yield from _parts(answer.get("content"))
-        for call in answer.get("tool_calls") or ():
+        calls = answer.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
             function = call.get("function") if isinstance(call, dict) else None
             if isinstance(function, dict):
                 yield Asked(text_in(call, "id"), text_in(function, "name"), _arguments(function.get("arguments")))
