@@ -63,6 +63,7 @@ def test_what_only_mentions_a_check_is_none(command: str) -> None:
     ("command", "output", "fails", "result"),
     [
         ("pytest", "1 failed, 3 passed", True, "fail"),
+        ("cargo test one", "---- compiler::tests::one stdout ----\n", False, "fail"),
         ("npx eslint src", "src/app.tsx\n  102:9  error  'x' is never used  no-unused-vars", False, "fail"),
         ("pytest | tail -3", "=== 1 failed, 3 passed ===", False, "fail"),
         ("go test ./... | head", "FAIL\tpkg/a\nok\tpkg/b", False, "fail"),

@@ -18,6 +18,7 @@ from wakelog.insight.pending import find_pending
             "Turn logs on.\n2. Run it.",
         ),
         ("Done.\n\n**Next steps:**\n- Deploy it.", "Deploy it."),
+        ("Done.\n\nNext Steps\n- Deploy it.", "Deploy it."),
         ("You'll need to restart the server.", "You'll need to restart the server."),
         ("- **Validation**: outline the tests, and next steps for later.", ""),
         ("Done.\n\n## Next steps", ""),

@@ -14,7 +14,7 @@ _FAILED: Final = re.compile(
     r"^(?:FAIL|FAILED|--- FAIL|ERROR|FAILURES!?)\b|\b[1-9]\d* (?:failed|failures?|failing)\b"
     r"|(?:failures|errors)=[1-9]|error\[E\d+\]|\berror TS\d+|npm ERR!|ELIFECYCLE|BUILD FAILED|Build failed"
     r"|^make(?:\[\d+\])?: \*\*\*|\b[1-9]\d* (?:errors?|problems?|issues)\b(?! fixed)|^error: |^Exit code [1-9]"
-    r"|<returncode>[1-9]|^test result: FAILED|✖ [1-9]|^\s+\d+:\d+\s+error\s",
+    r"|<returncode>[1-9]|^test result: FAILED|✖ [1-9]|^\s+\d+:\d+\s+error\s|^---- \S+ stdout ----",
     re.MULTILINE,
 )
 _PASSED: Final = re.compile(
@@ -22,6 +22,7 @@ _PASSED: Final = re.compile(
     r"|All checks passed|Success: no issues",
     re.MULTILINE,
 )
+_STOPPED: Final = re.compile(r"Sibling tool call errored|^\W*(?:\[Request )?[Ii]nterrupted by (?:the )?user")
 _NOT_RUN: Final = re.compile(
     r"command not found|No module named (?:pytest|mypy|ruff|flake8|tox|nose)\b|^missing script:|Missing script:"
     r"|unknown command|no such (?:command|task)|executable file not found|not recognized as an internal",
@@ -42,7 +43,7 @@ def find_checks(turn: TurnBlocks) -> Iterator[Finding]:
 
 def _result(call: Did) -> str:
     """`pass` or `fail`; empty if the check did not run at all."""
-    if call.outcome in ("denied", "abandoned") or "Sibling tool call errored" in call.output:
+    if call.outcome in ("denied", "abandoned") or _STOPPED.search(call.output):
         return ""
     if _NOT_RUN.search(call.output) and not _PASSED.search(call.output):
         return ""

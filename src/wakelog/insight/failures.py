@@ -23,7 +23,7 @@ _OTHER_WAY: Final = re.compile(
     r"\binstead\b|\b(?:different|another|other|alternative) (?:approach|way|method|tool|strategy|route|option|url"
     r"|command)\b|\balternatively\b|\blet(?:'s| me|’s) try\b"
     r"|\btry (?:a|an|the|using|with|different|another|something)\b|\bsimpler\b|\bworkaround\b|\bwork around\b"
-    r"|\bfall ?back\b|\bswitch(?:ing)? to\b|\brather than\b|\bmanually\b"
+    r"|\bfall(?:ing)? back (?:to|on)\b|\bswitch(?:ing)? to\b|\brather than\b|\bmanually\b"
     r"|\bfrom scratch\b|\blet me just\b|\beasier\b|\bbypass\b|\bmeanwhile\b|\bafter all\b"
     r"|(?:^|, )since (?:that|this|the|it)\b.{0,60}\b(?:fail|not|n't|doesn)\w*|\bneed to (?:use|recalculate|adjust)\b",
     re.IGNORECASE,

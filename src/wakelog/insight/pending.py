@@ -21,7 +21,9 @@ _NEXT: Final = re.compile(
     re.IGNORECASE,
 )
 
-_TITLE: Final = re.compile(r"\W*(?:[\w'’-]+[ \t]+){0,6}[\w'’-]+\W*:\W*|\*\*[^*]{1,60}\*\*\W*")
+_TITLE: Final = re.compile(
+    r"\W*(?:[\w'’-]+[ \t]+){0,6}[\w'’-]+\W*:\W*|\*\*[^*]{1,60}\*\*\W*|(?:\w+ ){0,2}next steps?", re.IGNORECASE
+)
 QUOTED_MAX: Final = 3
 """How many sentences under a title are quoted."""
 

@@ -230,7 +230,9 @@ def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
         return False
     # The agent asked. Words about its question, and words that request nothing, are the answer.
     own = content_words(left)
-    if not is_service and ("?" in left or len(left) > ANSWER_MAX or (_ORDERS.match(left) and len(own) > 1)):
+    if not is_service and ("?" in left or len(left) > ANSWER_MAX or _OWN_WISH.search(left)):
+        return False
+    if not is_service and _ORDERS.match(left) and len(own) > 1:
         return False
     if not own or (_ORDERS.match(left) and (rest is None or "please" not in rest[0].lower())):
         return not own
