@@ -79,6 +79,7 @@ def test_a_check_has_a_result_even_behind_a_pipe(command: str, output: str, fail
 
 def test_a_check_that_did_not_start_has_no_result() -> None:
     assert not list(find_checks(Scene().runs("pytest", "bash: pytest: command not found", fails=True).done()))
+    assert not list(find_checks(Scene().runs("mix test", "Interrupted by user", fails=True).done()))
 
 
 @pytest.mark.parametrize(

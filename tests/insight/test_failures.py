@@ -22,6 +22,12 @@ def test_the_same_call_repaired_is_no_change() -> None:
     assert not _of(scene, "approach_change")
 
 
+def test_a_fallback_in_the_code_is_no_change() -> None:
+    scene = Scene().edits(fails=True).says("Let me find the correct fallback section:").runs("grep -n fallback app.py")
+    scene.runs("sed -i s/a/b/ app.py")
+    assert not _of(scene, "approach_change")
+
+
 def test_a_failed_look_is_no_change() -> None:
     scene = Scene().calls("Read", {"file_path": "logs"}, effect="read", fails=True).runs("ls logs")
     assert not _of(scene, "approach_change")

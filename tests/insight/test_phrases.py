@@ -224,6 +224,9 @@ GOES_ON = (
     ("I understand this is hard, but I really need it. If there's any exception, please let me know.", False),
 )
 IS_NEW = (
+    ("would the checkout add a delay to every start?", True),
+    ("If that's the case, I want to redesign the cart", True),
+    ("start the server", True),
     ("yes, commit the work first and push it", True),
     ("ok let's create the form you proposed, and then do the same for the other page", True),
     ("Thank you. Could you tell me how the totals are rounded?", False),

@@ -107,6 +107,9 @@ def test_a_new_wish_sets_a_new_goal_even_after_a_question(words: str) -> None:
         ("let's only add the button for now, but leave the rest", "redirect"),
         ("It is still not working. No data is showing up", "failure_report"),
         ("No teams are loading into the pane now", "failure_report"),
+        ("Well, now I get a 401 unauthorized when I open it", "failure_report"),
+        ("so, that seems to have failed to resolve the issue.", "failure_report"),
+        ('Now it is:\n\n"""\nsrc/db.ts(1,88): error TS2307: cannot find module\n"""', "failure_report"),
     ],
 )
 def test_how_the_user_took_it_is_told_apart(words: str, kind: str) -> None:

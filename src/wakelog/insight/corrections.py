@@ -45,7 +45,7 @@ _FAILS: Final = phrases(
     "render\\w*, open\\w*",
 )
 _PASTED: Final = re.compile(
-    r"""(?P<own>[^\n]{0,60}\n\s*)?(?:```|\"{3}|'{3})(?:(?!```|\"{3}|'{3}).)*?\b(?:error|exception|traceback|failed)\b""",
+    r"""(?:[^\n]{0,60}\n\s*)?(?:```|\"{3}|'{3})(?:(?!```|\"{3}|'{3}).)*?\b(?:error|exception|traceback|failed)\b""",
     re.IGNORECASE | re.DOTALL,
 )
 """Words that are hardly more than a pasted log with an error in it."""
@@ -166,7 +166,7 @@ def find_corrections(turn: TurnBlocks, is_first: bool, asked: str) -> Iterator[F
             best = (score, kind, block.span(start + piece.start, start + piece.end))
     if best is not None and best[0] >= _SCORE_MIN:
         yield Finding(best[1], best[2], score=best[0])
-    elif sentences and _PASTED.match(block.text, start, end):
+    elif sentences and _PASTED.match(block.text, start, min(end, start + TEXT_MAX)):
         first = sentences[0]
         yield Finding("failure_report", block.span(start + first.start, start + first.end), score=_SCORE_MIN)
     elif _agent_admits_mistake(turn) and (statements := [s for s in sentences if "?" not in s.text[-3:]]):

@@ -213,7 +213,7 @@ def _text_candidates(
     for n, sentence in enumerate(sentences):
         signs = set() if sentence.is_heading else signs_of(_MARKUP.sub("", sentence.text), is_service=is_service)
         if is_last and not is_service and said.who == "agent":
-            signs |= _told_at_end(_MARKUP.sub("", sentence.text), has_writes="write" in acts.values())
+            signs |= _signs_at_end(_MARKUP.sub("", sentence.text), has_writes="write" in acts.values())
         is_at_work = after is not None and steps <= 1 and not is_long and said.who == "agent"
         if not signs & _CHOOSES:
             continue
@@ -281,7 +281,7 @@ def signs_of(text: str, *, is_service: bool = False) -> set[str]:
     return signs
 
 
-def _told_at_end(text: str, *, has_writes: bool) -> set[str]:
+def _signs_at_end(text: str, *, has_writes: bool) -> set[str]:
     """Signs that count only in the last text of a turn: it explains what was built, or says what to do."""
     if cues.QUESTION.search(text) or cues.OFFERS.search(text) or text.count(" ") < 4:
         return set()
