@@ -22,7 +22,9 @@ from tests.crash.workload import Journal, append, named, opened, work_in_threads
 from wakelog.config.settings import user_prices
 from wakelog.engine import Engine
 from wakelog.engines.sqlite import SqliteEngine
+from wakelog.engines.sqlite.fork_safety import watch
 from wakelog.errors import ConflictError, UnavailableError, WakelogError
+from wakelog.instruments.writer_thread import RecordWriter
 from wakelog.log.bundle import import_bundle
 from wakelog.log.log import Log
 from wakelog.log.removal import delete, erase, prune
@@ -317,6 +319,32 @@ def fork_in_signal_handler(path: str, seed: str) -> None:
     assert children
     statuses = [os.waitpid(pid, 0)[1] for pid in children]
     assert not any(statuses), statuses
+    engine.close()
+
+
+def fork_inside_fork(path: str, seed: str) -> None:
+    """Forks while another fork of the same thread waits for its turn, as a signal handler can do."""
+    engine, writer = SqliteEngine(Path(path) / "log.db"), RecordWriter()
+    log, journal = named(engine, "alpha"), Journal(say)
+    append(log, journal, f"{seed}.before")
+    inner: list[int] = []
+
+    class Interrupted:
+        """Stands where the connections are closed: all other hooks have run by then."""
+
+        def hang_up(self) -> None:
+            inner.append(_fork(partial(_look, log), gently=False))
+
+        def start_over(self) -> None:
+            """Has nothing to forget."""
+
+    interrupted = Interrupted()
+    watch(interrupted)
+    outer = _fork(partial(_look, log), gently=False)
+    assert [os.waitpid(pid, 0)[1] for pid in (*inner, outer)] == [0, 0]
+    assert writer.pause(), "the writer is thought to hang"
+    writer.resume()
+    append(log, journal, f"{seed}.after")
     engine.close()
 
 

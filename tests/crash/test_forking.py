@@ -58,6 +58,14 @@ def test_a_fork_in_the_middle_of_an_append_harms_nobody(tmp_path: Path) -> None:
     check_survived(tmp_path, journal, "fork in a signal handler")
 
 
+def test_a_fork_inside_the_hooks_of_another_fork_does_not_hang(tmp_path: Path) -> None:
+    lines = run("fork_inside_fork", path=str(tmp_path), seed="nested")
+    journal = Journal.read(lines)
+    assert len(journal.acknowledged) == 2
+    assert len([line for line in lines if line in ("looked", "store-forked")]) == 2
+    check_survived(tmp_path, journal, "a fork inside a fork")
+
+
 def test_a_fork_behind_pythons_back_is_refused_the_store_and_harms_nobody(tmp_path: Path) -> None:
     lines = run("fork_behind_pythons_back", path=str(tmp_path), seed="raw")
     assert "store-forked" in lines

@@ -47,7 +47,7 @@ class RecordWriter:
         self._jobs: queue.SimpleQueue[tuple[contextvars.Context, Job, Future[None]] | None] = queue.SimpleQueue()
         self._is_behind = False
         self._is_stuck = False
-        self._running = threading.Lock()
+        self._running = threading.RLock()  # reentrant: a signal handler may fork inside another fork's hooks
         work = (self._jobs, self._running)
         self._thread = threading.Thread(target=self._work, args=work, name="wakelog writer", daemon=True)
         self._thread.start()
@@ -118,7 +118,7 @@ class RecordWriter:
     def _work(
         self,
         jobs: queue.SimpleQueue[tuple[contextvars.Context, Job, Future[None]] | None],
-        running: threading.Lock,
+        running: threading.RLock,
     ) -> None:
         while (taken := jobs.get()) is not None:
             context, job, done = taken

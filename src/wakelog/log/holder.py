@@ -186,7 +186,8 @@ class _Pulse:
 
     def __init__(self) -> None:
         self.holds: weakref.WeakSet[TurnHold] = weakref.WeakSet()
-        self.lock = threading.Lock()
+        # Reentrant: a signal handler may fork while its own thread holds this, even inside another fork's hooks.
+        self.lock = threading.RLock()
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
 
