@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
 use sha2::{Digest, Sha256};
 
-const SALT_SIZE: usize = 16;
+pub const SALT_SIZE: usize = 16;
 pub const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// The parts of a record, borrowed from Python. `head` is the header up to the body's hash, `tail` the rest.
@@ -77,6 +77,66 @@ pub fn hash_records<'py>(
     Ok(out)
 }
 
+/// The chain's hash after each record of a commit, if every header is of the usual form and has the seq and the hash that
+/// its record should have. Else None: what it means is for Python to say.
+#[pyfunction]
+pub fn check_records<'py>(
+    py: Python<'py>,
+    prev: &[u8],
+    first: i64,
+    records: &Bound<'py, PyTuple>,
+) -> PyResult<Option<Vec<Bound<'py, PyBytes>>>> {
+    let mut chain = prev.to_vec();
+    let mut out = Vec::with_capacity(records.len());
+    for (seq, record) in (first..).zip(records.iter()) {
+        let (header, salt, body) = crate::pack::parts_of(&record)?;
+        let mut digest = Vec::with_capacity(64);
+        put_hex(&mut digest, &Sha256::new().chain_update(salt.as_bytes()).chain_update(body.as_bytes()).finalize());
+        if salt.as_bytes().is_empty() || usual_hash(header.as_bytes(), seq) != Some(&digest) {
+            return Ok(None);
+        }
+        chain = Sha256::new().chain_update(&chain).chain_update(header.as_bytes()).finalize().to_vec();
+        out.push(PyBytes::new(py, &chain));
+    }
+    Ok(Some(out))
+}
+
+/// The body's hash in a header as `begin_header` starts it, with nothing but turn, attempt, actor and cause after it.
+fn usual_hash(header: &[u8], seq: i64) -> Option<&[u8]> {
+    let rest = header.strip_prefix(b"{\"seq\":")?.strip_prefix(seq.to_string().as_bytes())?;
+    let rest = skip_text(rest.strip_prefix(b",\"kind\":")?)?;
+    let rest = skip_number(rest.strip_prefix(b",\"at\":")?)?.strip_prefix(b",\"body_hash\":\"")?;
+    let (hash, mut rest) = rest.split_at_checked(64)?;
+    rest = rest.strip_prefix(b"\"")?;
+    type Skip = fn(&[u8]) -> Option<&[u8]>;
+    let members: [(&[u8], Skip); 4] = [
+        (b",\"turn\":", skip_number),
+        (b",\"attempt\":", skip_number),
+        (b",\"actor\":", skip_text),
+        (b",\"cause\":", skip_number),
+    ];
+    for (name, skip) in members {
+        if let Some(value) = rest.strip_prefix(name) {
+            rest = skip(value)?;
+        }
+    }
+    (rest == b"}").then_some(hash)
+}
+
+/// What follows a text without escapes.
+fn skip_text(json: &[u8]) -> Option<&[u8]> {
+    let text = json.strip_prefix(b"\"")?;
+    let size = text.iter().position(|byte| is_escaped(*byte) || !byte.is_ascii())?;
+    text[size..].strip_prefix(b"\"")
+}
+
+/// What follows a number that fits into 64 bits.
+fn skip_number(json: &[u8]) -> Option<&[u8]> {
+    let size = json.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let is_sound = (1..=18).contains(&size) && (size == 1 || json[0] != b'0');
+    is_sound.then(|| &json[size..])
+}
+
 fn seal_all(prev: &[u8], salts: &[u8], items: Vec<Item<'_>>) -> (Vec<Pair>, Vec<u8>) {
     let mut chain = prev.to_vec();
     let mut done = Vec::with_capacity(items.len());
@@ -84,7 +144,7 @@ fn seal_all(prev: &[u8], salts: &[u8], items: Vec<Item<'_>>) -> (Vec<Pair>, Vec<
         let body = join_body(item.event, item.delta);
         let digest = Sha256::new().chain_update(salt).chain_update(&body).finalize();
         let mut header = item.head;
-        header.extend(digest.iter().flat_map(|b| [HEX[(b >> 4) as usize], HEX[(b & 15) as usize]]));
+        put_hex(&mut header, &digest);
         header.extend_from_slice(&item.tail);
         chain = Sha256::new().chain_update(&chain).chain_update(&header).finalize().to_vec();
         done.push((header, body));
@@ -92,7 +152,7 @@ fn seal_all(prev: &[u8], salts: &[u8], items: Vec<Item<'_>>) -> (Vec<Pair>, Vec<
     (done, chain)
 }
 
-fn join_body(event: &[u8], delta: &[u8]) -> Vec<u8> {
+pub fn join_body(event: &[u8], delta: &[u8]) -> Vec<u8> {
     if delta.is_empty() {
         return event.to_vec();
     }
@@ -111,13 +171,7 @@ fn bytes_of<'py>(item: &Bound<'py, PyTuple>) -> PyResult<(Bound<'py, PyBytes>, B
 /// The members of a header before and after the body's hash, in the order and with the omissions of `Header`.
 fn header_of(py: Python<'_>, seq: i64, at: i64, item: &Bound<'_, PyTuple>) -> PyResult<(Vec<u8>, Vec<u8>)> {
     let mut head = Vec::with_capacity(192);
-    head.extend_from_slice(b"{\"seq\":");
-    put_int(&mut head, seq);
-    head.extend_from_slice(b",\"kind\":");
-    put_text(&mut head, item.get_item(0)?.cast_exact::<PyString>()?.to_str()?);
-    head.extend_from_slice(b",\"at\":");
-    put_int(&mut head, at);
-    head.extend_from_slice(b",\"body_hash\":\"");
+    begin_header(&mut head, seq, item.get_item(0)?.cast_exact::<PyString>()?.to_str()?, at);
     let mut tail = b"\"".to_vec();
     put_number(&mut tail, b",\"turn\":", &item.get_item(1)?, 0)?;
     put_number(&mut tail, b",\"attempt\":", &item.get_item(2)?, 1)?;
@@ -130,17 +184,40 @@ fn header_of(py: Python<'_>, seq: i64, at: i64, item: &Bound<'_, PyTuple>) -> Py
     Ok((head, tail))
 }
 
+/// The members of a header up to the body's hash.
+pub fn begin_header(out: &mut Vec<u8>, seq: i64, kind: &str, at: i64) {
+    out.extend_from_slice(b"{\"seq\":");
+    put_int(out, seq);
+    out.extend_from_slice(b",\"kind\":");
+    put_text(out, kind);
+    out.extend_from_slice(b",\"at\":");
+    put_int(out, at);
+    out.extend_from_slice(b",\"body_hash\":\"");
+}
+
 fn put_number(out: &mut Vec<u8>, name: &[u8], value: &Bound<'_, PyAny>, default: i64) -> PyResult<()> {
-    let value: i64 = value.cast_exact::<PyInt>()?.extract()?;
+    put_unless(out, name, value.cast_exact::<PyInt>()?.extract()?, default);
+    Ok(())
+}
+
+pub fn put_unless(out: &mut Vec<u8>, name: &[u8], value: i64, default: i64) {
     if value != default {
         out.extend_from_slice(name);
         put_int(out, value);
     }
-    Ok(())
+}
+
+pub fn put_hex(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend(bytes.iter().flat_map(|b| [HEX[(b >> 4) as usize], HEX[(b & 15) as usize]]));
 }
 
 /// Left out when it is the default object itself. An equal text in another object is written, like msgspec does.
-fn put_choice(out: &mut Vec<u8>, name: &[u8], value: &Bound<'_, PyAny>, default: &Bound<'_, PyString>) -> PyResult<()> {
+pub fn put_choice(
+    out: &mut Vec<u8>,
+    name: &[u8],
+    value: &Bound<'_, PyAny>,
+    default: &Bound<'_, PyString>,
+) -> PyResult<()> {
     if !value.is(default) {
         out.extend_from_slice(name);
         put_text(out, value.cast_exact::<PyString>()?.to_str()?);

@@ -30,7 +30,7 @@ pub struct StateChanges {
 impl StateChanges {
     /// `missing` stands for "nothing there" in the way back; `encode` is asked for values that are not plain.
     #[new]
-    fn new(
+    pub fn new(
         fold: Bound<'_, PyAny>,
         undo: Bound<'_, PyList>,
         depths: Py<PyDict>,
@@ -45,12 +45,14 @@ impl StateChanges {
     #[pyo3(signature = (*path_and_value))]
     fn put(&mut self, path_and_value: &Bound<'_, PyTuple>) -> PyResult<()> {
         let last = path_and_value.len().checked_sub(1).ok_or_else(|| PyValueError::new_err("no value"))?;
-        self.change(path_and_value, last, Some(&path_and_value.get_item(last)?))
+        let tokens = tokens_of(path_and_value, last)?;
+        self.change(&tokens.iter().collect::<Vec<_>>(), Some(&path_and_value.get_item(last)?))
     }
 
     #[pyo3(signature = (*path))]
     fn remove(&mut self, path: &Bound<'_, PyTuple>) -> PyResult<()> {
-        self.change(path, path.len(), None)
+        let tokens = tokens_of(path, path.len())?;
+        self.change(&tokens.iter().collect::<Vec<_>>(), None)
     }
 
     /// Operations of a stored delta, as they are.
@@ -65,25 +67,33 @@ impl StateChanges {
 
     /// The event's delta as it is stored; nothing where the event changes nothing.
     fn finish<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        if !self.delta.is_empty() {
-            self.delta.push(b']');
-        }
-        let delta = PyBytes::new(py, &self.delta);
+        let delta = PyBytes::new(py, self.written());
         self.delta.clear();
         delta
     }
 }
 
 impl StateChanges {
-    /// Puts a value at the path of the first `count` tokens, or removes what is there.
-    fn change(&mut self, path: &Bound<'_, PyTuple>, count: usize, value: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let py = path.py();
+    /// The delta that was written since `clear`.
+    pub fn written(&mut self) -> &[u8] {
+        if !self.delta.is_empty() {
+            self.delta.push(b']');
+        }
+        &self.delta
+    }
+
+    /// Makes ready for the next event.
+    pub fn clear(&mut self) {
+        self.delta.clear();
+    }
+
+    /// Puts a value at the path, or removes what is there.
+    pub fn change(&mut self, tokens: &[&Bound<'_, PyString>], value: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let Some(first) = tokens.first() else { return Err(PyValueError::new_err("no path")) };
+        let py = first.py();
         let mut pointer = String::with_capacity(64);
-        let mut tokens = Vec::with_capacity(count);
-        for at in 0..count {
-            let token = path.get_item(at)?.cast_into_exact::<PyString>()?;
+        for token in tokens {
             push_escaped(&mut pointer, token.to_str()?);
-            tokens.push(token);
         }
         self.separate();
         let name = if value.is_some() { "add" } else { "remove" };
@@ -97,7 +107,7 @@ impl StateChanges {
             self.put_encoded(py, value)?;
         }
         self.delta.push(b'}');
-        if self.change_entry(py, &tokens, &pointer, value)? {
+        if self.change_entry(py, tokens, &pointer, value)? {
             return Ok(());
         }
         let op = PyDict::new(py);
@@ -114,12 +124,11 @@ impl StateChanges {
     fn change_entry(
         &self,
         py: Python<'_>,
-        tokens: &[Bound<'_, PyString>],
+        tokens: &[&Bound<'_, PyString>],
         pointer: &str,
         value: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
-        let Some(part) = tokens.first() else { return Ok(false) };
-        let depth = self.depths.bind(py).get_item(part)?.map_or(Ok(DEPTH), |depth| depth.extract::<usize>())?;
+        let depth = self.depths.bind(py).get_item(tokens[0])?.map_or(Ok(DEPTH), |depth| depth.extract::<usize>())?;
         let mut parent = self.doc.bind(py).clone();
         for token in tokens.iter().take(depth - 1) {
             match parent.get_item(token)?.map(|child| child.cast_into_exact::<PyDict>()) {
@@ -128,8 +137,8 @@ impl StateChanges {
             }
         }
         let (key, member) = match &tokens[(depth - 1).min(tokens.len())..] {
-            [key] => (key, None),
-            [key, member] => (key, Some(member)),
+            [key] => (*key, None),
+            [key, member] => (*key, Some(*member)),
             _ => return Ok(false),
         };
         let old = parent.get_item(key)?;
@@ -172,6 +181,11 @@ impl StateChanges {
         }
         Ok(())
     }
+}
+
+/// The first `count` items of a tuple.
+fn tokens_of<'py>(path: &Bound<'py, PyTuple>, count: usize) -> PyResult<Vec<Bound<'py, PyString>>> {
+    path.iter().take(count).map(|token| Ok(token.cast_into_exact()?)).collect()
 }
 
 /// Adds a key as one token of a JSON Pointer.

@@ -6,15 +6,17 @@
 
 mod chain;
 mod changes;
+mod effects;
 mod encode;
 mod pack;
 mod scan;
+mod seal;
 mod values;
 
 use pyo3::prelude::*;
 
 /// The version of the interface; native.py has the same number.
-const INTERFACE: u32 = 4;
+const INTERFACE: u32 = 6;
 
 /// Shorter work keeps the interpreter lock: releasing it and waiting for it would take longer.
 const WORTH_RELEASING: usize = 20_000;
@@ -35,10 +37,12 @@ fn wakelog_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ZSTD_VERSION", pack::zstd_version())?;
     module.add_function(wrap_pyfunction!(chain::seal_records, module)?)?;
     module.add_function(wrap_pyfunction!(chain::hash_records, module)?)?;
+    module.add_function(wrap_pyfunction!(chain::check_records, module)?)?;
     module.add_function(wrap_pyfunction!(pack::pack, module)?)?;
     module.add_function(wrap_pyfunction!(pack::unpack, module)?)?;
     module.add_function(wrap_pyfunction!(values::is_plain, module)?)?;
     module.add_class::<changes::StateChanges>()?;
     module.add_class::<encode::Encoder>()?;
+    module.add_class::<seal::Sealer>()?;
     module.add_class::<scan::Scanner>()
 }

@@ -59,12 +59,15 @@ impl Scanner {
                 return Ok(false);
             }
         }
-        let text = gathered.text;
-        Ok(crate::apart(py, text.len(), || self.signs(&text) == 0))
+        Ok(self.is_clean(py, &gathered.text))
     }
 }
 
 impl Scanner {
+    pub fn is_clean(&self, py: Python<'_>, text: &str) -> bool {
+        crate::apart(py, text.len(), || self.signs(text) == 0)
+    }
+
     fn signs(&self, text: &str) -> u8 {
         let found = |sign, has| if has { sign } else { 0 };
         found(STOP, self.has_stop(text.to_ascii_lowercase().as_bytes()))

@@ -61,7 +61,7 @@ impl<'a, 'py> Gathered<'a, 'py> {
         Ok(true)
     }
 
-    fn add(&mut self, value: &Bound<'py, PyAny>, is_named: bool, depth: usize) -> PyResult<bool> {
+    pub fn add(&mut self, value: &Bound<'py, PyAny>, is_named: bool, depth: usize) -> PyResult<bool> {
         if depth > DEPTH_MAX {
             return Ok(false);
         }

@@ -11,7 +11,8 @@ from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, No
 from wakelog.log import Log
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
-from wakelog.model.records import EventDraft
+from wakelog.model.ids import SessionId
+from wakelog.model.records import EventDraft, Head
 from wakelog.testing.builders import START_US, fact, message, new_session
 from wakelog.testing.contract.base import in_parallel
 from wakelog.testing.faults import LossyEngine
@@ -189,6 +190,20 @@ def test_what_is_done_at_one_look_is_refused_when_another_writer_came_between(lo
         assert log.parts("turn")[0] == seen + 1
     other.append(fact("theirs again"))
     assert log.parts("turn")[0] == seen + 2
+
+
+def test_one_look_asks_for_the_head_once(log: Log, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    other, asked, head = Log(engine, log.id), [], engine.head
+
+    def noted(session: SessionId) -> Head:
+        asked.append(session)
+        return head(session)
+
+    monkeypatch.setattr(engine, "head", noted)
+    with other.one_look():
+        other.parts("turn")
+        other.state()
+    assert asked == [log.id]
 
 
 def test_many_that_use_one_id_at_once_store_it_once(engine: Engine, log: Log) -> None:

@@ -1,12 +1,15 @@
 """The state document as a type: folded documents convert to it, and the empty one is complete."""
 
+from typing import Any
+
 import msgspec
+import pytest
 
 from wakelog.engines.memory import MemoryEngine
 from wakelog.log import Log
 from wakelog.log.removal import erase
 from wakelog.model import events as ev
-from wakelog.model.document import REWOUND_PARTS, State, empty_document
+from wakelog.model.document import REWOUND_PARTS, State, empty_document, name_objects
 from wakelog.testing.builders import new_session
 from wakelog.testing.toy import RESTORED
 
@@ -94,3 +97,19 @@ def test_the_document_has_a_json_schema() -> None:
     schema = msgspec.json.schema(State)
     assert set(schema["$defs"]["State"]["properties"]) == set(empty_document()) | ABSENT
     assert not ABSENT & set(schema["$defs"]["State"]["required"])
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ({"$object": "a.b.HumanMessage", "content": "hi", "id": "1"}, {"HumanMessage": "hi"}),
+        ([{"$object": "Point", "x": 1, "y": None}, 2], [{"Point": {"x": 1}}, 2]),
+        ({"inner": {"$object": "a.Empty"}, "b": []}, {"inner": {"Empty": {}}, "b": []}),
+        ({"$object": 5}, {"$object": 5}),
+        ({"n": {"$exact": ["int", "9007199254740993"]}}, {"n": "9007199254740993"}),
+        ({"$exact": ["object", []]}, {"$exact": ["object", []]}),
+        ("text", "text"),
+    ],
+)
+def test_what_an_adapter_stored_is_named_for_people(value: Any, shown: Any) -> None:
+    assert name_objects(value) == shown

@@ -4,6 +4,7 @@ import io
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 import zstandard
 from hypothesis import example, given
@@ -15,6 +16,7 @@ from wakelog.codec import chain, pack
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import WakelogError
 from wakelog.log.bundle import import_bundle
+from wakelog.log.reader import check_commit
 from wakelog.model.records import GENESIS, Commit, Record
 
 core = installed_core()
@@ -49,6 +51,9 @@ def golden_commits() -> list[Commit]:
         for segment in log.segments:
             found += engine.read(segment.session, payloads=True)
     return found
+
+
+GOLDEN = golden_commits()
 
 
 @given(st.binary(max_size=40), numbers, numbers, st.lists(items, max_size=20), st.binary(max_size=40))
@@ -107,15 +112,38 @@ def test_any_bytes_have_the_same_values_or_the_same_error(data: bytes, prefix: b
 
 
 def test_the_golden_logs_are_packed_and_hashed_by_the_core_as_by_python() -> None:
-    commits = golden_commits()
-    assert commits
-    for commit in commits:
+    assert GOLDEN
+    for commit in GOLDEN:
         packed = core.pack(commit.records, commit.payloads)
         assert pack.unpack_in_python(*packed) == (commit.records, commit.payloads)
         assert core.unpack(*packed)[1] == commit.payloads
         hashes = core.hash_records(commit.prev, commit.records)
         assert hashes == chain.hash_in_python(commit.prev, commit.records)
         assert hashes[-1][1] == commit.hash
+
+
+@given(st.data())
+def test_the_core_checks_the_golden_logs_as_python_does(data: st.DataObject) -> None:
+    """What it lets pass, whole or altered and chained anew, has the hashes that decoding the headers gives."""
+    commit = data.draw(st.sampled_from(GOLDEN))
+    parts = [[bytearray(r.header), bytearray(r.salt), bytearray(r.body)] for r in commit.records]
+    if data.draw(st.booleans()):
+        part = data.draw(st.sampled_from([part for record in parts for part in record if part]))
+        part[data.draw(st.integers(0, len(part) - 1))] = data.draw(st.sampled_from(b'0a"\\,}{v\xff'))
+    records = tuple(Record(*map(bytes, record)) for record in parts)
+    hashes = [after for _, after in chain.hash_in_python(commit.prev, records)]
+    altered = msgspec.structs.replace(commit, records=records, hash=hashes[-1])
+    assert chain.check_records is not None
+    found = chain.check_records(commit.prev, commit.first, records)
+    if found is not None:
+        assert found == hashes == check_commit(altered)[1]
+
+
+def test_the_core_checks_by_itself_what_a_session_usually_holds() -> None:
+    assert chain.check_records is not None
+    usual = [each for each in GOLDEN if all(r.salt for r in each.records)]
+    checked = [each for each in usual if chain.check_records(each.prev, each.first, each.records)]
+    assert len(checked) > len(usual) / 2
 
 
 def test_the_core_seals_by_itself_what_a_session_usually_holds() -> None:

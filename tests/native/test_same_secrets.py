@@ -11,7 +11,7 @@ from wakelog.redaction import PATTERNS, Redactor
 core = installed_core()
 
 NATIVE, PURE = Redactor(), Redactor()
-PURE._scanner = None
+PURE.scanner = None
 
 # What signs are made of: endings of names, what stands around them, literals, and runs of characters of a word.
 endings = st.sampled_from(
@@ -47,5 +47,5 @@ def test_the_corpus_has_the_same_secrets(joined: bool) -> None:
 
 def test_a_text_without_a_sign_is_known_by_the_core_alone() -> None:
     text = "def monkey(keys): return [passed for passed in keys if tokens]\n" * 40
-    assert NATIVE._scanner is not None
-    assert NATIVE._scanner.look(text) == 0
+    assert NATIVE.scanner is not None
+    assert NATIVE.scanner.look(text) == 0

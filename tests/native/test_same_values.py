@@ -15,7 +15,7 @@ from wakelog.redaction import Redactor
 core = installed_core()
 
 NATIVE, PURE = Redactor(), Redactor()
-PURE._scanner = None
+PURE.scanner = None
 
 keys = st.sampled_from(
     ["a", "value", "op", "path", "password", "Api-Key", "dbPass", "compass", "auth", "to\u212aen", "$payload", "é"]
@@ -89,5 +89,5 @@ def test_a_clean_turn_is_known_by_the_core_alone() -> None:
     PURE.are_clean(turn)  # makes the types known
     from wakelog.redaction.values import _walks
 
-    assert NATIVE._scanner is not None
-    assert NATIVE._scanner.are_clean(turn, _walks)
+    assert NATIVE.scanner is not None
+    assert NATIVE.scanner.are_clean(turn, _walks)

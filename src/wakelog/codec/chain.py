@@ -14,7 +14,7 @@ its hash.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import starmap
 
 import msgspec
@@ -77,6 +77,17 @@ def _hash_natively(prev: bytes, records: Sequence[Record]) -> list[tuple[str, by
         return hash_in_python(prev, records)
 
 
+def _check_natively(prev: bytes, first: Seq, records: Sequence[Record]) -> list[bytes] | None:
+    try:
+        return core.check_records(prev, first, records)  # type: ignore[no-any-return]
+    except Exception:  # as above
+        return None
+
+
+check_records: Callable[[bytes, Seq, Sequence[Record]], list[bytes] | None] | None
+"""The chain's hash after each record of a commit, where every header is of the usual form and agrees with its body;
+else None, and the headers must be decoded to know what is wrong or unusual."""
+check_records = None if core is None else _check_natively
 seal_records, hash_records = (seal_in_python, hash_in_python) if core is None else (_seal_natively, _hash_natively)
 
 

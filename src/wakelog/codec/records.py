@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
@@ -18,7 +18,7 @@ from wakelog.errors import CorruptLogError, InvalidInputError, UnsupportedError
 from wakelog.model import events as ev
 from wakelog.model.described import described
 from wakelog.model.events import KINDS, Cost, Event, Failure, Foreign
-from wakelog.model.events.base import Amount
+from wakelog.model.events.base import NOT_SEARCHED, Amount
 from wakelog.model.payloads import Payload, PayloadRef
 from wakelog.model.records import FORMAT_VERSION, Header, Record
 from wakelog.model.values import Value, check_text, check_value, encode_text
@@ -201,10 +201,10 @@ def encode_event(event: Event, payloads: PayloadCollector) -> tuple[bytes, Event
         ) from exc
 
 
-EncodedEvent = tuple[bytes, dict[bytes, bytes]]
-"""The authored part of a body, and the payloads that it mentions: SHA-256 and content."""
+EncodedEvent = tuple[bytes, dict[bytes, bytes] | None]
+"""The authored part of a body, and the payloads that it mentions, if any: SHA-256 and content."""
 
-_PLAIN_KINDS: tuple[type[Event], ...] = (
+PLAIN_KINDS: tuple[type[Event], ...] = (
     *(ev.TurnStarted, ev.TurnEnded, ev.MessageAdded, ev.DecisionMade, ev.DeadEndNoted, ev.NoteAdded, ev.FileChanged),
     *(ev.ActionRequested, ev.ActionStarted, ev.ActionSucceeded, ev.ActionRecorded),
 )
@@ -220,16 +220,29 @@ def _encode_natively(events: list[Event]) -> Sequence[EncodedEvent | None]:
         return [None] * len(events)
 
 
+def _encode_clean_natively(events: list[Event], scanner: Any) -> list[EncodedEvent] | None:
+    try:
+        return _native_encoder().encode_clean(events, scanner)  # type: ignore[no-any-return]
+    except Exception:  # as above
+        return None
+
+
 @functools.cache
 def _native_encoder() -> Any:
-    return core.Encoder({cls: _shape_of(cls) for cls in _PLAIN_KINDS})
+    return core.Encoder({cls: _shape_of(cls) for cls in PLAIN_KINDS}, msgspec.structs.astuple)
 
 
-def _shape_of(cls: type[msgspec.Struct]) -> list[tuple[str, Any, int, Any]]:
-    """The fields of a type for the native core: name, default, type code, and details of the type."""
+def _shape_of(cls: type[msgspec.Struct], *, unsearched: Collection[str] = NOT_SEARCHED) -> list[Any]:
+    """The fields of a type for the native core: name, default, whether it is searched for secrets, type code, and
+    details of the type."""
     payloads = getattr(cls, "payload_fields", ())
     return [
-        (field.name, field.default, *((_PAYLOAD, None) if field.name in payloads else _held_by(field.type)))
+        (
+            field.name,
+            field.default,
+            field.name not in unsearched,
+            *((_PAYLOAD, None) if field.name in payloads else _held_by(field.type)),
+        )
         for field in msgspec.structs.fields(cls)
     ]
 
@@ -238,13 +251,17 @@ def _held_by(kind: Any) -> tuple[int, Any]:
     if get_origin(kind) is Literal:
         return _CHOICE, get_args(kind)
     if kind is Cost:
-        return _STRUCT, (Cost, _shape_of(Cost))
+        return _STRUCT, (Cost, _shape_of(Cost, unsearched=Cost.__struct_fields__))
     plain = {str: _TEXT, bool: _FLAG, int: _NUMBER, Amount: _NUMBER, tuple[str, ...]: _TEXTS, dict[str, Any]: _OBJECT}
     return plain.get(kind, _DEFAULT), None
 
 
 encode_plain: Callable[[list[Event]], Sequence[EncodedEvent | None]] | None = None if core is None else _encode_natively
 """For each event the result of `check_event` and `encode_event`, or None where those must be called."""
+encode_clean: Callable[[list[Event], Any], list[EncodedEvent] | None] | None = (
+    None if core is None else _encode_clean_natively
+)
+"""The same for events without a sign of a secret, in one walk over them. None when one has a sign, or is not plain."""
 
 
 def _legal_values(event: Event, problem: str) -> str:

@@ -190,7 +190,7 @@ def _steps(
     files = Counter(str(e.body.get("path", "")) for e in copied if e.kind == "file.changed")
     yield SealStep(
         EventDraft(ev.HistoryRewound(to=to, under=base["view"]["rewound"], mode="adopt", why=why), actor="user"),
-        lambda: log.state(to),
+        then=lambda: log.state(to),
     )
     trust, source = least_trusted((entry.header.trust, entry.header.source) for entry in own)
     adopted = ev.HistoryAdopted(
@@ -204,7 +204,7 @@ def _steps(
     )
     yield SealStep(
         EventDraft(adopted, actor="user", cause=seq - 1, source=source if trust != "trusted" else "", trust=trust),
-        lambda: adopted_parts(base, then, shared=left, seq=seq, places=places, files=files),
+        then=lambda: adopted_parts(base, then, shared=left, seq=seq, places=places, files=files),
     )
     for entry in copied:
         yield SealStep(_copied(fork, entry, left, seq, places))

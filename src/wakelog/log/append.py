@@ -281,6 +281,7 @@ class Appender:
             self._tip = None
             self._is_whole, self._was_interrupted = True, False
         if self._tip is None:
+            self._must_ask()  # loading asks, so the rest of a look need not
             self._tip = self._load_tip()
         elif ((refresh and self._must_ask()) or self._is_stale) and not self._flight:
             self._refresh()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from operator import is_not
+from typing import Any
 
 import msgspec
 
-from wakelog.codec.records import check_event, encode_plain
+from wakelog.codec.records import EncodedEvent, check_event, encode_clean, encode_plain
 from wakelog.errors import NotAllowedError
 from wakelog.log.seal import SealStep
 from wakelog.model import events as ev
@@ -38,28 +40,38 @@ def default_redact(event: ev.Event) -> tuple[ev.Event, tuple[str, ...]]:
 
 
 @functools.cache
-def _default() -> tuple[Redact, Callable[[Sequence[ev.Event]], bool]]:
+def _default() -> tuple[Redact, Callable[[Sequence[ev.Event]], bool], Any]:
     # Imported at the first append: compiling its expressions takes longer than a whole command that only reads.
     from wakelog.redaction import are_clean, redact_event
+    from wakelog.redaction.redactor import DEFAULT
 
-    return redact_event, are_clean
+    return redact_event, are_clean, DEFAULT.scanner
 
 
 def admit(events: Iterable[ev.Event | EventDraft], redact: Redact | None) -> list[SealStep]:
     """The events that a caller appends, redacted and checked."""
-    steps: list[SealStep] = []
     given = list(events)
-    authored = [each.event if isinstance(each, EventDraft) else each for each in given]
-    if redact is default_redact and _default()[1](authored):
-        redact = None
-    encoded = encode_plain(authored) if encode_plain is not None and redact is None else [None] * len(given)
-    for each, event, ready in zip(given, authored, encoded, strict=True):
-        draft = each if isinstance(each, EventDraft) else EventDraft(each)
-        is_bare, kind = draft is not each, event.kind
+    drafts = [each if type(each) is EventDraft else EventDraft(each) for each in given]  # type: ignore[arg-type]
+    authored = [draft.event for draft in drafts]
+    encoded: Sequence[EncodedEvent | None] | None = None
+    if redact is default_redact:
+        _, are_clean, scanner = _default()
+        encoded = encode_clean(authored, scanner) if encode_clean is not None else None
+        if encoded is None and are_clean(authored):
+            redact = None
+    if encoded is None and redact is None and encode_plain is not None:
+        encoded = encode_plain(authored)
+    bare = map(is_not, drafts, given)
+    if encoded is not None and None not in encoded:
+        return list(map(SealStep, drafts, encoded, bare))
+    steps: list[SealStep] = []
+    for draft, ready, is_bare in zip(drafts, encoded or [None] * len(drafts), bare, strict=True):
+        event = draft.event
+        kind = event.kind
         if kind in OWN_KINDS:
             raise NotAllowedError(f"{kind} is written by the log itself", kind="own-kind", hint=OWN_KINDS[kind])
         if ready is not None:
-            steps.append(SealStep(draft, is_bare=is_bare, encoded=ready))
+            steps.append(SealStep(draft, ready, is_bare))
             continue
         clean, found = redact(event) if redact is not None else (event, ())
         checked = check_event(clean)

@@ -321,7 +321,7 @@ class Log(Appender):
             occurred_at=occurred_at,
         )
         # Read the past state only when the event is sealed: an earlier copy could bring back what was erased since.
-        rewound = SealStep(EventDraft(event, actor="user"), lambda: self.state(to))
+        rewound = SealStep(EventDraft(event, actor="user"), then=lambda: self.state(to))
         steps = [*admit(restored, self.redact), rewound, *admit(then, self.redact)]
         return self._append(steps, expect, commit_id, guard)
 

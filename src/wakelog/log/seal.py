@@ -33,6 +33,7 @@ from wakelog.codec.records import (
 )
 from wakelog.engine import Pending
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
+from wakelog.log.plain_seal import SealedRecords, seal_plain
 from wakelog.model import events as ev
 from wakelog.model import machines
 from wakelog.model.ids import Seq, SessionId
@@ -70,13 +71,13 @@ class SealStep(msgspec.Struct, frozen=True, gc=False):
     """A draft and how to seal it. For a rewind or an adoption, `then` reads the state it leads to."""
 
     draft: EventDraft
-    then: Callable[[], dict[str, Value]] | None = None
-    is_checked: bool = False
-    """The event was admitted (intake.py): its values are as they will be stored."""
     encoded: EncodedEvent | None = None
     """The admitted event as bytes, where the core has encoded it; `draft.event` is then the caller's."""
     is_bare: bool = False
     """The draft is nothing but its event, so there is nothing else to check."""
+    is_checked: bool = False
+    """The event was admitted (intake.py): its values are as they will be stored."""
+    then: Callable[[], dict[str, Value]] | None = None
     delta: Delta | None = None
     """The delta as the first writer stored it, for a commit sealed elsewhere. It must lead to the same state as the
     event; the order of its operations may differ."""
@@ -134,20 +135,16 @@ def seal(
         first, prev = tip.seq + 1, tip.hash
         at = tip.at = max(now, tip.at)
         salts = os.urandom(SALT_SIZE * len(steps)) if given is None else given.salts
-        events = [
-            step.draft.event if step.is_checked or step.encoded is not None else check_event(step.draft.event)
-            for step in steps
-        ]
-        if fork is not None or ev.SessionForked in map(type, events):
-            _check_place(events, fork)
-        changes = open_changes(tip.fold, sealed.undone_by)
-        items = [_seal_one(tip, step, event, collector, changes) for step, event in zip(steps, events, strict=True)]
-        records, tip.hash, size = seal_records(prev, first, at, salts, items)
+        done = None
+        if seal_plain is not None and given is None and fork is None:
+            done = seal_plain(tip.fold, sealed.undone_by, steps, collector, prev, first, at, salts)
+        if done is None:
+            done = _seal_in_python(tip, sealed.undone_by, steps, fork, collector, prev, first, at, salts)
+        records, tip.hash, size, turns, kinds, paths = done
+        tip.seq = first + len(steps) - 1
         tip.bytes_since += size
         if collector.new:
             _remember(sealed, tip, collector.new, first)
-        turns = {*map(_turn_of_item, items)} - {0}  # not comprehensions: these call no Python function
-        kinds = tuple(dict.fromkeys(map(_kind_of_item, items)))
         doc = tip.fold.doc
         sealed.commit = Commit(  # by place: by name takes twice as long
             session,
@@ -160,13 +157,13 @@ def seal(
             doc["lease"]["epoch"],
             doc["status"],
             doc["turn"]["number"],
-            (min(turns), max(turns)) if turns else (0, 0),
+            turns,
             kinds,
-            tuple(dict.fromkeys([event.path for event in events if type(event) is ev.FileChanged])),
+            paths,
             records,
             tuple(collector.new.items()),
             _snapshot_if_due(tip, "history.rewound" in kinds, force_snapshot),
-            fingerprint_of(events, steps) if commit_id else b"",
+            fingerprint_of(_checked_events(steps), steps) if commit_id else b"",
             guard,
             machines.are_late(kinds),
             fork,
@@ -177,6 +174,36 @@ def seal(
     finally:
         collector.new.clear()
     return sealed
+
+
+def _seal_in_python(
+    tip: Tip,
+    undo: Undo,
+    steps: Sequence[SealStep],
+    fork: ForkPoint | None,
+    collector: PayloadCollector,
+    prev: bytes,
+    first: Seq,
+    at: int,
+    salts: bytes,
+) -> SealedRecords:
+    """Seals the events one by one. The specification of `seal_plain`, and for all that it refuses."""
+    events = _checked_events(steps)
+    if fork is not None or ev.SessionForked in map(type, events):
+        _check_place(events, fork)
+    changes = open_changes(tip.fold, undo)
+    items = [_seal_one(tip, step, event, collector, changes) for step, event in zip(steps, events, strict=True)]
+    turns = {*map(_turn_of_item, items)} - {0}  # not comprehensions: these call no Python function
+    kinds = tuple(dict.fromkeys(map(_kind_of_item, items)))
+    paths = tuple(dict.fromkeys([event.path for event in events if type(event) is ev.FileChanged]))
+    return *seal_records(prev, first, at, salts, items), (min(turns), max(turns)) if turns else (0, 0), kinds, paths
+
+
+def _checked_events(steps: Sequence[SealStep]) -> list[ev.Event]:
+    return [
+        step.draft.event if step.is_checked or step.encoded is not None else check_event(step.draft.event)
+        for step in steps
+    ]
 
 
 def _seal_one(

@@ -200,6 +200,28 @@ def agent_ops(delta: Value) -> list[dict[str, Value]]:
     return [op for op in ops if type(op) is dict and not str(op.get("path")).startswith(KEPT_BY_ADAPTERS)]
 
 
+def agent_data(data: dict[str, Value]) -> dict[str, Value]:
+    """Returns the session's data without the keys that belong to an adapter."""
+    return {key: value for key, value in data.items() if key[:1] != "$"}
+
+
+def name_objects(value: Value) -> Value:
+    """Shortens what an adapter stored in its own form, for a line of text: a message with its class under `$object`
+    becomes `{"HumanMessage": "hello"}`, and a number under `$exact` its digits."""
+    if type(value) is list:
+        return [name_objects(item) for item in value]
+    if type(value) is not dict:
+        return value
+    match value.get("$exact"):
+        case ["int" | "float", str(digits)]:
+            return digits
+    fields = {name: name_objects(item) for name, item in value.items() if name != "$object"}
+    if type(kind := value.get("$object")) is not str:
+        return fields if "$object" not in value else value
+    filled = {name: item for name, item in fields.items() if item not in (None, "", [], {})}
+    return {kind.rpartition(".")[2]: filled.get("content", filled)}
+
+
 def decision_words(decision: Value) -> str:
     """Describes a decision: chose … instead of … because …"""
     if type(decision) is not dict:

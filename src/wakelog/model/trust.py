@@ -14,6 +14,9 @@ Trust = Literal["trusted", "unverified", "untrusted"]
 TRUSTS: Final[tuple[Trust, ...]] = get_args(Trust)
 """Most trusted first: the index of each is its distrust."""
 
+FAR_REACHING: Final = frozenset({"history.rewound", "history.adopted", "trust.endorsed", "step.invalidated"})
+"""Kinds of events that change what distant events count for."""
+
 _DISTRUST: Final[dict[str, int]] = {trust: rank for rank, trust in enumerate(TRUSTS)}
 
 

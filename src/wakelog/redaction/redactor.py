@@ -45,7 +45,7 @@ _MARKERS = re.compile(re.escape(MARKER) + r"[a-z0-9\-]+\]")
 class Redactor:
     """Finds secrets with a set of patterns. Immutable: `without`, `only` and `adding` return a changed copy."""
 
-    __slots__ = ("_assigned", "_keyword", "_rank", "_scanner", "_text", "_word", "names", "patterns")
+    __slots__ = ("_assigned", "_keyword", "_rank", "_text", "_word", "names", "patterns", "scanner")
 
     def __init__(self, patterns: Iterable[Pattern] = PATTERNS, *, names: Iterable[str] | None = None) -> None:
         """`names` are the patterns in use; by default, all."""
@@ -65,7 +65,7 @@ class Redactor:
         )
         self._keyword = [p for p in used if p.where == "keyword"]
         self._assigned = wanted.intersection(NAMES)
-        self._scanner = None if core is None else core.Scanner(*(_literals(used, w) for w in _PLACES), BEFORE)
+        self.scanner = None if core is None else core.Scanner(*(_literals(used, w) for w in _PLACES), BEFORE)
 
     def without(self, *names: str) -> Redactor:
         _check((), set(names), self.names)
@@ -123,10 +123,10 @@ class Redactor:
     def _signs(self, text: str) -> int:
         """Returns which checks may find something: all, if there is no native scanner or the text has a lone
         surrogate."""
-        if self._scanner is None:
+        if self.scanner is None:
             return _ALL_SIGNS
         try:
-            return self._scanner.look(text)  # type: ignore[no-any-return]
+            return self.scanner.look(text)  # type: ignore[no-any-return]
         except UnicodeEncodeError:
             return _ALL_SIGNS
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wakelog.model.events import Event, FactRecorded, FileChanged
+from wakelog.model.events.base import NOT_SEARCHED
 from wakelog.model.payloads import Media, Payload
 from wakelog.model.values import DEPTH_MAX, Value
 from wakelog.redaction.assignments import is_named_secret, may_name_secret
@@ -28,17 +29,6 @@ REDACTED = "redacted"
 BYTES_MAX = 1 << 20
 """Untyped bytes up to this size are searched if they are text."""
 
-# Not searched: ids, hashes, positions, choices from closed lists, and copies of what the log already has, which must
-# stay equal.
-_LEFT_ALONE = frozenset(
-    [
-        *("action", "request", "session", "parent", "spawner", "key", "handle", "holder", "tool", "effect", "role"),
-        *("hash", "input_hash", "context_hash", "state_hash", "last_hash", "data_schema", "flag", "rule", "limit"),
-        *("outcome", "mode", "change", "media", "category", "severity", "stop_reason", "occurred_at", "cost"),
-        *("erased", "base", "markers", "targets", "target", "foreign_kind"),
-        *("before_hash", "after_hash", "before_mode", "after_mode"),
-    ]
-)
 _SCALARS = frozenset({int, float, bool, type(None)})
 _fields: dict[type, tuple[str, ...]] = {}
 _walks: dict[type, tuple[tuple[str, ...], str]] = {}
@@ -68,7 +58,7 @@ def redact_event(redactor: Redactor, event: Event) -> tuple[Event, tuple[str, ..
 def are_clean(redactor: Redactor, events: Sequence[Event]) -> bool:
     """Whether `redact_event` would return all of them unchanged, found with one search over all their texts. The native
     scanner can rule out secrets; if it cannot, the search is made here."""
-    scanner = redactor._scanner
+    scanner = redactor.scanner
     if scanner is not None:
         if scanner.are_clean(list(events), _walks):
             return True
@@ -205,7 +195,7 @@ def _fields_of(cls: type) -> tuple[str, ...]:
     found = _fields.get(cls)
     if found is None:
         names = [field.name for field in msgspec.structs.fields(cls)]
-        found = _fields[cls] = tuple(name for name in names if name not in _LEFT_ALONE)
+        found = _fields[cls] = tuple(name for name in names if name not in NOT_SEARCHED)
         _walks[cls] = found, "key" if cls is FactRecorded else ""
     return found
 

@@ -29,6 +29,18 @@ Severity = Literal["info", "warning", "error", "alarm"]
 Amount = Annotated[int, msgspec.Meta(ge=-INT_MAX, le=INT_MAX)]
 """An integer that every JSON reader reads exactly."""
 
+NOT_SEARCHED = frozenset(
+    [
+        *("action", "request", "session", "parent", "spawner", "key", "handle", "holder", "tool", "effect", "role"),
+        *("hash", "input_hash", "context_hash", "state_hash", "last_hash", "data_schema", "flag", "rule", "limit"),
+        *("outcome", "mode", "change", "media", "category", "severity", "stop_reason", "occurred_at", "cost"),
+        *("erased", "base", "markers", "targets", "target", "foreign_kind"),
+        *("before_hash", "after_hash", "before_mode", "after_mode"),
+    ]
+)
+"""Fields that are not searched for secrets (redaction/): ids, hashes, positions, choices from closed lists, and copies
+of what the log already has, which must stay equal."""
+
 E = TypeVar("E", bound="Event")
 
 KINDS: dict[str, type[Event]] = {}
