@@ -484,6 +484,12 @@ def head_or_none(engine: Engine, session: SessionId) -> Head | None:
         return None
 
 
+def heard_one_by_one(engine: Engine, since: int) -> list[SessionId]:
+    """What the ability `heard` returns, for engines without it: asks for the heartbeat of each session."""
+    beats = ((head.session, engine.last_beat(head.session)) for head in all_heads(engine))
+    return [session for session, beat in beats if beat is not None and beat.until >= since]
+
+
 def head_after(commit: Commit, before: Head | None = None) -> Head:
     """The head after a stored commit. A session's name and fork point do not change: they are taken from the head
     `before`; without it, the engine fills them in."""

@@ -2,6 +2,8 @@
 
 import random
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -10,6 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+import wakelog
 from tests.crash.workload import Journal, append, check_survived, check_whole, named, opened
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import UnavailableError
@@ -50,6 +53,39 @@ def _stored(log: Log, commit_id: str) -> int:
 
 
 # Full
+
+_READ_WITHOUT_ROOM = """
+import resource, sys, wakelog
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+with wakelog.open(sys.argv[1]) as store:
+    session = store.resume("alpha")
+    print(session.head.seq, session.verify().ok, len(list(store.sessions())), len(store.index.search("hello").rows))
+"""
+
+
+def _read_without_room(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", _READ_WITHOUT_ROOM, str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_a_store_on_a_full_disk_can_be_read(tmp_path: Path) -> None:
+    """No file may grow, so SQLite cannot make the one it wants beside a write-ahead log."""
+    with wakelog.open(tmp_path) as store:
+        store.session("alpha").message("user", "hello")
+    read = _read_without_room(tmp_path)
+    assert read.stdout.split() == ["2", "True", "1", "1"], read.stderr
+
+
+def test_a_store_that_was_not_closed_says_how_much_room_it_needs(tmp_path: Path) -> None:
+    with wakelog.open(tmp_path) as store:
+        store.session("alpha").message("user", "hello")
+        copy = tmp_path / "copy"
+        copy.mkdir()
+        for name in ("log.db", "log.db-wal"):
+            shutil.copy(tmp_path / name, copy)
+    read = _read_without_room(copy)
+    assert "write-ahead log cannot be read" in read.stderr
+    assert "free 64 KB" in read.stderr
 
 
 @pytest.mark.parametrize("size", [100, 30_000, 6_000_000])

@@ -43,7 +43,7 @@ def main(url: str, name: str, path: str) -> None:
         for thread in threads:
             thread.join(180)
             assert not thread.is_alive()
-        os.write(out, f"again - {store.engine._connections.retries}\n".encode())  # type: ignore[attr-defined]
+        os.write(out, f"again - {store.engine.retries}\n".encode())  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

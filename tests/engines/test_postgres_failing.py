@@ -86,7 +86,7 @@ def test_an_append_whose_answer_is_lost_is_asked_again_and_stored_once(
         assert facts(session) == [0, 1, 2]
         assert session.verify().ok
     assert proxy.cuts == 3
-    assert engine._connections.retries >= 1
+    assert engine.retries >= 1
     proxy.close()
 
 
@@ -258,7 +258,8 @@ def test_a_server_that_went_away_is_waited_for_and_then_told(rough: Server, tmp_
             assert refusal(lambda: store.resume("s")).kind == "unreachable"
         finally:
             rough.start(fsync="off")
-        store.engine._connections.patience_s = LONG_S  # type: ignore[attr-defined]
+        for connections in (store.engine._connections, store.engine._appends.connections):  # type: ignore[attr-defined]
+            connections.patience_s = LONG_S
         session.fact("a", 1)
         assert session.head.seq == 2
 
@@ -361,7 +362,7 @@ def test_a_server_without_a_connection_left_is_waited_for_and_then_told(rough: S
             answers: list[Any] = []
             writer = threading.Thread(target=lambda: answers.append(session.fact("waited", 1)))
             writer.start()
-            while store.engine._connections.retries < 3:  # type: ignore[attr-defined]
+            while store.engine.retries < 3:  # type: ignore[attr-defined]
                 assert writer.is_alive()
                 writer.join(0.01)
             leave(holder)
@@ -380,6 +381,7 @@ def test_a_pool_that_is_full_is_waited_for_and_then_told(rough: Server, tmp_path
     engine = PostgresEngine(rough.url, ns=str(tmp_path))
     with Store(engine) as store:
         session = store.session("s")
+        session.fact("a", 0)
         connections = engine._connections
         connections.acquire_s = 0.2
 
@@ -389,13 +391,14 @@ def test_a_pool_that_is_full_is_waited_for_and_then_told(rough: Server, tmp_path
         async def give(each: Any) -> None:
             await connections._pool.release(each)
 
-        held = [engine._loop.run(take()) for _ in range(patience.POOL_MAX)]
-        told = refusal(lambda: session.fact("a", 1))
+        held = [engine._loop.run(take()) for _ in range(patience.POOL_MAX - 1)]
+        told = refusal(lambda: list(store.sessions()))
         assert (type(told), told.kind) == (errors.UnavailableError, "pool-full")
+        assert session.fact("a", 1) == 3  # appends have a connection of their own
         for each in held:
             engine._loop.run(give(each))
         connections.acquire_s = LONG_S
-        assert session.fact("a", 1) == 2
+        assert [head.name for head in store.sessions()] == ["s"]
 
 
 def test_a_store_that_is_closed_while_somebody_waits_lets_them_go(rough: Server, tmp_path: Path) -> None:
@@ -413,7 +416,7 @@ def test_a_store_that_is_closed_while_somebody_waits_lets_them_go(rough: Server,
     reader = threading.Thread(target=read)
     try:
         reader.start()
-        while not engine._connections.retries:
+        while not engine.retries:
             reader.join(0.01)
         engine.close()
         reader.join(180)

@@ -27,10 +27,11 @@ from wakelog import errors
 from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.engine import Engine
 from wakelog.engines.postgres import PostgresEngine, distribution, inspection, statements
+from wakelog.engines.postgres.engine import READ_CONNECTIONS
 from wakelog.engines.postgres.notes import Notes
 from wakelog.index import dialect
 from wakelog.index.questions import IndexQuestion
-from wakelog.index.shared import SharedDatabase
+from wakelog.index.shared_index import SharedDatabase
 from wakelog.log.removal import erase, prune
 from wakelog.maintenance.info import info
 from wakelog.maintenance.shards import create_store
@@ -415,7 +416,7 @@ def test_a_worker_that_hangs_holds_up_its_own_sessions_only(store: Store, monkey
     sessions = [store.session(f"s{number}") for number in range(60)]
     for session in sessions:
         session.fact("a", 1)
-    workers = {session.id: engine._queue._workers[session.id] for session in sessions}
+    workers = {session.id: engine._appends.limits.workers[session.id] for session in sessions}
     assert set(workers.values()) == {"w1:5432", "w2:5432"}
     goes_on = asyncio.Event()
     fetchrow = Recorded.fetchrow
@@ -439,6 +440,40 @@ def test_a_worker_that_hangs_holds_up_its_own_sessions_only(store: Store, monkey
     for thread in threads:
         thread.join(180)
     assert [session.head.seq for session in stalled] == [3] * len(stalled)
+
+
+def test_reads_on_a_worker_that_hangs_leave_connections_for_the_others(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine: Any = store.engine
+    sessions = [store.session(f"s{number}") for number in range(60)]
+    workers = {session.id: engine._limits.workers[session.id] for session in sessions}
+    assert set(workers.values()) == {"w1:5432", "w2:5432"}
+    goes_on = asyncio.Event()
+    fetch = Recorded.fetch
+
+    async def hang(self: Any, query: str, *args: Any, **more: Any) -> Any:
+        of_all = query == statements.SESSIONS
+        if of_all or (query == statements.HEAD and workers[args[2]] == "w1:5432"):
+            await goes_on.wait()
+        return await fetch(self, query, *args, **more)
+
+    monkeypatch.setattr(Recorded, "fetch", hang)
+    stalled = [session for session in sessions if workers[session.id] == "w1:5432"]
+    assert len(stalled) > READ_CONNECTIONS
+    heads: list[int] = []
+    reads = [threading.Thread(target=lambda s=session: heads.append(engine.head(s.id).seq)) for session in stalled]
+    lists = [threading.Thread(target=engine.sessions) for _ in range(READ_CONNECTIONS)]
+    for thread in (*reads, *lists):
+        thread.start()
+    for session in sessions:
+        if session not in stalled:
+            assert engine.head(session.id).seq == 1
+    assert all(thread.is_alive() for thread in (*reads, *lists))
+    engine._loop.soon(goes_on.set)
+    for thread in (*reads, *lists):
+        thread.join(180)
+    assert heads == [1] * len(stalled)
 
 
 def test_a_store_opens_without_one_of_its_workers(

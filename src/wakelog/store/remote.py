@@ -12,57 +12,46 @@ import msgspec
 
 from wakelog.engine import Engine
 from wakelog.engines.remote import RemoteEngine
+from wakelog.index import questions, results
 from wakelog.index.index import Index, Progress
-from wakelog.index.questions import (
-    AskCosts,
-    AskDecisions,
-    AskErrors,
-    AskEvents,
-    AskFilesModified,
-    AskRollup,
-    AskSearch,
-    AskSessionCounts,
-    AskSessions,
-    AskTools,
-    AskTotals,
-    AskTurns,
-    IndexQuestion,
-)
-from wakelog.index.results import (
-    Costs,
-    DecisionInfo,
-    ErrorInfo,
-    EventInfo,
-    Hit,
-    ModifiedFile,
-    Page,
-    SessionCounts,
-    SessionInfo,
-    Table,
-    ToolInfo,
-    TurnInfo,
-)
 from wakelog.index.rollups import Rollup
 from wakelog.index.statements import IndexMoment
-from wakelog.knowledge.questions import KNOWLEDGE
+from wakelog.knowledge.connections import AskConnections, ThingPath
+from wakelog.knowledge.facts import AskFacts
+from wakelog.knowledge.likeness import AskLike, LikeSessions
+from wakelog.knowledge.lines import KnownThing
+from wakelog.knowledge.recall import AskRecall, PastLines
+from wakelog.knowledge.things import AskKnown
 from wakelog.model.totals import SessionTotals
-from wakelog.patterns.questions import PATTERNS
+from wakelog.patterns.cohorts import AskCohorts, CohortComparison
+from wakelog.patterns.findings import AskPattern, AskPatterns, FoundPatterns, WorkPattern
+from wakelog.patterns.follows_map import AskMap, FollowsMap
+from wakelog.patterns.instances import AskInstances, AskPlanRuns, ChainInstance, PlanRuns
 
-ALL_QUESTIONS: dict[str, tuple[type[IndexQuestion], Any]] = {
-    "files-modified": (AskFilesModified, Page[ModifiedFile]),
-    "decisions": (AskDecisions, Page[DecisionInfo]),
-    "errors": (AskErrors, Page[ErrorInfo]),
-    "tools": (AskTools, Page[ToolInfo]),
-    "turns": (AskTurns, Page[TurnInfo]),
-    "events": (AskEvents, Page[EventInfo]),
-    "sessions": (AskSessions, Page[SessionInfo]),
-    "session-counts": (AskSessionCounts, SessionCounts),
-    "costs": (AskCosts, Costs),
-    "rollup": (AskRollup, Rollup),
-    "totals": (AskTotals, SessionTotals),
-    "search": (AskSearch, Page[Hit]),
-    **KNOWLEDGE,
-    **PATTERNS,
+ALL_QUESTIONS: dict[str, tuple[type[questions.IndexQuestion], Any]] = {
+    "files-modified": (questions.AskFilesModified, results.Page[results.ModifiedFile]),
+    "decisions": (questions.AskDecisions, results.Page[results.DecisionInfo]),
+    "errors": (questions.AskErrors, results.Page[results.ErrorInfo]),
+    "tools": (questions.AskTools, results.Page[results.ToolInfo]),
+    "turns": (questions.AskTurns, results.Page[results.TurnInfo]),
+    "events": (questions.AskEvents, results.Page[results.EventInfo]),
+    "sessions": (questions.AskSessions, results.Page[results.SessionInfo]),
+    "session-counts": (questions.AskSessionCounts, results.SessionCounts),
+    "costs": (questions.AskCosts, results.Costs),
+    "rollup": (questions.AskRollup, Rollup),
+    "totals": (questions.AskTotals, SessionTotals),
+    "search": (questions.AskSearch, results.Page[results.Hit]),
+    "known": (AskKnown, KnownThing),
+    "facts": (AskFacts, KnownThing),
+    "connections": (AskConnections, ThingPath),
+    "recall": (AskRecall, PastLines),
+    "like": (AskLike, LikeSessions),
+    "patterns": (AskPatterns, FoundPatterns),
+    "pattern": (AskPattern, WorkPattern),
+    "instances": (AskInstances, tuple[ChainInstance, ...]),
+    "plan-runs": (AskPlanRuns, tuple[PlanRuns, ...]),
+    "map": (AskMap, FollowsMap),
+    "cohorts": (AskCohorts, CohortComparison),
 }
 """Every query of an index, by its name in a server's routes, with the type of its answer."""
 _ROUTES = {kind: (f"/v1/index/{name}", answer) for name, (kind, answer) in ALL_QUESTIONS.items()}
@@ -87,7 +76,7 @@ class RemoteIndex(Index):
         self._is_used = False
 
     def ask(self, question: Callable[[IndexMoment], Any]) -> Any:
-        if isinstance(question, IndexQuestion):
+        if isinstance(question, questions.IndexQuestion):
             path, answer = _ROUTES[type(question)]
             return self._remote.ask(path, question, answer)
         self._is_used = True
@@ -100,9 +89,9 @@ class RemoteIndex(Index):
         *,
         max_rows: int = 1000,
         timeout_s: float = 2.0,
-    ) -> Table:
+    ) -> results.Table:
         query = AskSql(statement, params if isinstance(params, dict) else list(params), max_rows, timeout_s)
-        return self._remote.ask("/v1/query", query, Table)
+        return self._remote.ask("/v1/query", query, results.Table)
 
     def catch_up_words(self, session: str | None = None, progress: Progress | None = None) -> None:
         """Does nothing: the server indexes the words before it answers."""

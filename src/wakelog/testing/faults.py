@@ -41,8 +41,8 @@ import apsw
 import msgspec
 
 from wakelog.engine import Engine, Pending
+from wakelog.engines.group_commit import GroupedAppend
 from wakelog.engines.sqlite import SqliteEngine
-from wakelog.engines.sqlite.group_commit import GroupedAppend
 from wakelog.engines.sqlite.rows import PackedCommit
 from wakelog.errors import UnavailableError
 from wakelog.model.records import Commit, Head
@@ -72,7 +72,7 @@ class DyingEngine(SqliteEngine):
             if self._times == 0:
                 die()
 
-    def _write(self, batch: list[GroupedAppend]) -> None:
+    def _write(self, batch: list[GroupedAppend[PackedCommit]]) -> None:
         self._reached("before-write")
         super()._write(batch)
         self._reached("after-commit")

@@ -61,6 +61,12 @@ class ConnectionPool:
             reset=_keep_as_is,
         )
 
+    async def resize(self, size: int) -> None:
+        """Allows more connections, or fewer. Nobody may use one meanwhile."""
+        old, self._size = self._pool, size
+        await self.open()
+        await old.close()
+
     async def _init(self, db: Any) -> None:
         for setting in sql.SETTINGS:
             with contextlib.suppress(asyncpg.PostgresError):  # not every engine that speaks the protocol has it
@@ -131,6 +137,12 @@ class ConnectionPool:
             return db
         db.terminate()
         raise UnavailableError("the store was closed meanwhile", kind="store-closed", hint="open it again")
+
+    def abort(self) -> None:
+        """Drops the connections as they are, in whatever state: the server ends what it has not committed."""
+        self._is_closed = True
+        with contextlib.suppress(Exception):
+            self._pool.terminate()
 
     async def close(self) -> None:
         self._is_closed = True

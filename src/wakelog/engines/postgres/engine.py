@@ -8,6 +8,7 @@ concurrent appends, the primary key admits one.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
@@ -22,26 +23,31 @@ from wakelog.engine import (
     FeedChange,
     Known,
     MigrationStep,
+    Pending,
     StoreFinding,
     Surgery,
     payload_of,
     refuse_place_in_no_session,
 )
-from wakelog.engines.loop_owner import Arrivals, LoopOwner
+from wakelog.engines.loop_owner import LoopOwner, store_closed
 from wakelog.engines.postgres import creation, deletion, distribution, feed, inspection, migrations, rewrite
 from wakelog.engines.postgres import statements as sql
-from wakelog.engines.postgres.append_queue import AppendQueue, BatchedAppend, known_by_id
-from wakelog.engines.postgres.connections import PATIENCE_S, ConnectionPool
+from wakelog.engines.postgres.append_lane import AppendLane
+from wakelog.engines.postgres.connections import PATIENCE_S, POOL_MAX, ConnectionPool
 from wakelog.engines.postgres.errors import translate_error
 from wakelog.engines.postgres.notifications import AppendNotifications
 from wakelog.engines.postgres.routed_appends import CONNECTIONS, RoutedAppends
 from wakelog.engines.postgres.rows import from_row, head_from_row, to_row
+from wakelog.engines.postgres.transaction_writer import TransactionWriter, known_by_id
+from wakelog.engines.postgres.worker_limits import WorkerLimits
 from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError, WakelogError
 from wakelog.model.ids import Seq, SessionId, root_of
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 
 PAGE = 200
 POLL_S = 0.5
+READ_CONNECTIONS, READS_PER_WORKER = 16, 4
+"""Connections to a sharded server for all but appends, and how many of them one worker may take."""
 _END = 1 << 62
 T = TypeVar("T")
 
@@ -78,33 +84,48 @@ class PostgresEngine(LoopOwner):
                 lambda db: creation.prepare_tables(db, place, create=create, distributed=distributed, shards=shards)
             )
             self.is_distributed = self._ask(distribution.is_distributed)
-            if self.is_distributed:
-                self._run(self._route)
+            self._start_appends()
         except BaseException:
             self.close()
             raise
 
     def _start(self) -> None:
         super()._start()
-        self._connections = ConnectionPool(self.url, patience_s=self._patience_s)
+        self._connections = ConnectionPool(self.url, patience_s=self._patience_s, size=POOL_MAX - 1)
         try:
             self._await(self._connections.open())
         except BaseException:
             self._loop.stop()
             raise
-        self._notifications = AppendNotifications(self._connections, self.ns)
-        self._queue = AppendQueue(self._connections, self.ns)
-        self._arrivals = Arrivals[BatchedAppend](self._loop, lambda pending: self._queue.put(pending))
-        if self.is_distributed:
-            self._await(self._route())
+        self._notifications = AppendNotifications(self._loop, self._connections, self.ns)
+        self._writer = TransactionWriter(self._connections, self.ns)
+        self._appends: AppendLane | RoutedAppends | None = None
+        self._limits: WorkerLimits | None = None
 
-    async def _route(self) -> None:
-        """Sends each append to the worker that has its session, from now on."""
+    def _after_fork(self) -> None:
+        self._start_appends()
+
+    def _start_appends(self) -> None:
+        stored = self._notifications.announce
+        if not self.is_distributed:
+            self._appends = AppendLane(
+                self.url, self.ns, patience_s=self._patience_s, check=self._check_open, on_stored=stored
+            )
+            return
+        # Each append is sent to the worker that has its session.
         self._connections.is_sharded = True
         self._connections.on_connect = None
         own = ConnectionPool(self.url, patience_s=self._patience_s, size=CONNECTIONS, is_sharded=True)
-        await own.open()
-        self._queue = RoutedAppends(own, self.ns)
+        self._await(own.open())
+        self._await(self._connections.resize(READ_CONNECTIONS))
+        self._limits = WorkerLimits(self._connections, READS_PER_WORKER)
+        self._writer = self._appends = RoutedAppends(self._loop, own, self.ns, stored)
+
+    @property
+    def retries(self) -> int:
+        """How often something was asked again."""
+        own = self._appends.connections.retries if self._appends is not None else 0
+        return self._connections.retries + own
 
     @property
     def abilities(self) -> Abilities:
@@ -126,12 +147,15 @@ class PostgresEngine(LoopOwner):
 
     # Appending
 
-    def submit(self, *commits: Commit) -> BatchedAppend:
+    def submit(self, *commits: Commit) -> Pending:
         assert commits, "nothing was submitted"
         self._check()
-        pending = BatchedAppend(commits, self._notifications.announce)
-        self._arrivals.put(pending)
-        return pending
+        assert self._appends is not None
+        return self._appends.submit(commits)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise store_closed()
 
     # Reading
 
@@ -139,7 +163,7 @@ class PostgresEngine(LoopOwner):
         self, session: SessionId, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False
     ) -> Iterator[Commit]:
         options = (_END if upto is None else upto, payloads, PAGE)
-        rows = self._fetch(sql.READ, *self._key(session), after, *options)
+        rows = self._fetch_of(session, sql.READ, after, *options)
         if not rows:
             self.head(session)  # raises if there is no such session
         return self._pages(session, rows, options)
@@ -151,12 +175,12 @@ class PostgresEngine(LoopOwner):
             if len(rows) < PAGE:
                 return
             after = rows[-1]["last"]
-            rows = self._fetch(sql.READ, *self._key(session), after, *options)
+            rows = self._fetch_of(session, sql.READ, after, *options)
             if rows and rows[0]["first"] != after + 1 and self.head(session).status == "deleted":
                 raise NotFoundError(f"session {session} was deleted while it was read", kind="session-deleted")
 
     def head(self, session: SessionId) -> Head:
-        row = self._fetchrow(sql.HEAD, *self._key(session))
+        row = self._fetchrow_of(session, sql.HEAD)
         if row is None:
             raise NotFoundError(f"there is no session {session}", kind="session-not-found")
         return head_from_row(row)
@@ -170,14 +194,14 @@ class PostgresEngine(LoopOwner):
                 raise NotFoundError(f"there is no session {session}", kind="session-not-found")
             return await known_by_id(db, key, commit_id, head_from_row(row))
 
-        return self._ask(find)
+        return self._ask(find, root=root_of(session))
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
         rows = self._fetch(sql.SESSIONS, self.ns, after.partition(".")[0], after, limit)
         return [head_from_row(row) for row in rows]
 
     def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
-        heads = [head_from_row(row) for row in self._fetch(sql.CHILDREN, *self._key(session))]
+        heads = [head_from_row(row) for row in self._fetch_of(session, sql.CHILDREN)]
         return [h for h in heads if deleted or h.status != "deleted"]
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
@@ -191,40 +215,41 @@ class PostgresEngine(LoopOwner):
         return payload_of(self, session, seq, digest)
 
     def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
-        row = self._fetchrow(sql.SNAPSHOT, *self._key(session), upto)
+        row = self._fetchrow_of(session, sql.SNAPSHOT, upto)
         if row is None:
             self.head(session)  # raises if there is no such session
             return None
         return Snapshot(row["seq"], row["data"])
 
     def drop_snapshots(self, session: SessionId) -> None:
-        self._execute(sql.DROP_SNAPSHOTS, *self._key(session), 0, _END)
+        self._fetch_of(session, sql.DROP_SNAPSHOTS, 0, _END)
 
     # Names, leases
 
     def claim(self, name: str, session: SessionId) -> SessionId:
-        self._execute(sql.CLAIM, self.ns, name, session)
+        self._ask(lambda db: db.execute(sql.CLAIM, self.ns, name, session), name=name)
         winner = self.find(name)
         if winner is None:
             return self.claim(name, session)  # it was freed in between
         # If this process dies here, the next claim of the name repeats this.
-        self._execute(sql.TITLE, *self._key(winner), name)
-        self._loop.soon(self._queue.forget, winner)
+        self._fetch_of(winner, sql.TITLE, name)
+        if isinstance(self._appends, RoutedAppends):
+            self._loop.soon(self._appends.forget, winner)
         return winner
 
     def find(self, name: str) -> SessionId | None:
         if "\0" in name:
             return None
-        row = self._fetchrow(sql.FIND, self.ns, name)
+        row = self._ask(lambda db: db.fetchrow(sql.FIND, self.ns, name), name=name)
         return SessionId(row["session"]) if row is not None else None
 
     def beat(self, session: SessionId, beat: Heartbeat) -> None:
         self.head(session)
-        self._execute(sql.BEAT, *self._key(session), beat.epoch, beat.holder, beat.until)
+        self._fetch_of(session, sql.BEAT, beat.epoch, beat.holder, beat.until)
 
     def last_beat(self, session: SessionId) -> Heartbeat | None:
         self.head(session)
-        row = self._fetchrow(sql.LAST_BEAT, *self._key(session))
+        row = self._fetchrow_of(session, sql.LAST_BEAT)
         return Heartbeat(row["epoch"], row["holder"], row["until"]) if row is not None else None
 
     # Surgery
@@ -239,14 +264,14 @@ class PostgresEngine(LoopOwner):
                 await db.execute(sql.DROP_SNAPSHOTS, *self._key(session), 0, seq)
 
         self._note_due()
-        head = self._run(lambda: self._queue.store(surgery.commits, change))
+        head = self._run(lambda: self._writer.store(surgery.commits, change))
         self._vacuum()
         return head
 
     def delete(self, commit: Commit) -> Head:
         self._note_due()
         drop = partial(deletion.drop, ns=self.ns, session=commit.session)
-        head = self._run(lambda: self._queue.store((commit,), drop))
+        head = self._run(lambda: self._writer.store((commit,), drop))
         self._vacuum()
         return msgspec.structs.replace(head, name="")
 
@@ -336,18 +361,22 @@ class PostgresEngine(LoopOwner):
             return
         self._closed = True
 
-        async def drain() -> None:
-            self._arrivals.take_all()
-            await self._queue.drain()
-
         # If one step fails, the others still run: a connection left open is one fewer for other processes.
+        routed = self._appends if isinstance(self._appends, RoutedAppends) else None
+        with contextlib.suppress(Exception):
+            if self._pid == os.getpid() and isinstance(self._appends, AppendLane):
+                self._appends.close()
         self._shut_down(
-            drain, self._notifications.stop_sending, self._connections.close, last=self._notifications.disconnect
+            *([routed.drain] if routed is not None else []),
+            self._notifications.stop_sending,
+            self._connections.close,
+            last=self._notifications.disconnect,
         )
-        self._arrivals.refuse_all()
+        if routed is not None:
+            routed.arrivals.refuse_all()
 
     def _inherited(self) -> tuple[Any, ...]:
-        return self._connections, self._queue, self._notifications
+        return self._connections, self._appends, self._notifications
 
     def _translate(self, exc: Exception) -> WakelogError:
         return translate_error(exc)
@@ -355,9 +384,26 @@ class PostgresEngine(LoopOwner):
     def _key(self, session: SessionId) -> tuple[str, str, str]:
         return self.ns, root_of(session), session
 
-    def _ask(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        """Runs `work` with a connection."""
-        return self._run(lambda: self._connections.ask(work))
+    def _ask(self, work: Callable[[Any], Awaitable[T]], *, root: str = "", name: str = "") -> T:
+        """Runs `work` with a connection. It is about the tree of one root, about a name, or about everything."""
+        return self._run(lambda: self._ask_within_limit(work, root, name))
+
+    async def _ask_within_limit(self, work: Callable[[Any], Awaitable[T]], root: str, name: str) -> T:
+        limits = self._limits
+        if limits is None:
+            return await self._connections.ask(work)
+        limit = await limits.of(root) if root else await limits.of_name(name) if name else limits.of_all()
+        async with limit:
+            return await self._connections.ask(work)
+
+    def _fetch_of(self, session: SessionId, statement: str, *values: Any) -> list[Any]:
+        """The rows of a statement about one session."""
+        key = self._key(session)
+        return self._ask(lambda db: db.fetch(statement, *key, *values), root=key[1])
+
+    def _fetchrow_of(self, session: SessionId, statement: str, *values: Any) -> Any:
+        rows = self._fetch_of(session, statement, *values)
+        return rows[0] if rows else None
 
     def _fetch(self, statement: str, *values: Any) -> list[Any]:
         return self._ask(lambda db: db.fetch(statement, *values))

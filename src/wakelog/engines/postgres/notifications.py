@@ -10,39 +10,53 @@ import asyncio
 import contextlib
 from typing import Any
 
+from wakelog.engines.loop_thread import LoopThread
 from wakelog.engines.news_waiters import NewsWaiters
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.connections import ConnectionPool
 
 CHANNEL = "wakelog"
 NOTIFY_S = 0.005
+BUSY_S = 0.025
+"""The pause between two notifications while appends go on: each costs as much as a small append."""
 
 
 class AppendNotifications:
-    """The notifications of one namespace. Runs on the loop, except for waiting."""
+    """The notifications of one namespace. Runs on the loop, except for waiting and `announce`."""
 
-    def __init__(self, connections: ConnectionPool, ns: str) -> None:
-        self._connections, self._ns = connections, ns
+    def __init__(self, loop: LoopThread, connections: ConnectionPool, ns: str) -> None:
+        self._loop, self._connections, self._ns = loop, connections, ns
         self.waiters = NewsWaiters()
         self._listener: Any = None
         self._listening = asyncio.Lock()
         self._notifier: Any = None
         self._notifying: asyncio.Task[None] | None = None
+        self._is_due = False
 
     def announce(self) -> None:
-        """Called when an append was stored."""
+        """Called by any thread when something was stored."""
         self.waiters.wake_all()
+        if not self._is_due:
+            self._is_due = True
+            with contextlib.suppress(RuntimeError):  # the loop has stopped
+                self._loop.soon(self._start_notifying)
+
+    def _start_notifying(self) -> None:
         if self._notifying is None or self._notifying.done():
             self._notifying = asyncio.get_running_loop().create_task(self._notify())
 
     async def _notify(self) -> None:
         """Notifies other processes, once for everything stored meanwhile. It need not be durable, which saves the
         server a sync."""
-        await asyncio.sleep(NOTIFY_S)
-        with contextlib.suppress(Exception):
-            if self._notifier is None or self._notifier.is_closed():
-                self._notifier = await self._connections.connect(synchronous_commit="off")
-            await self._notifier.execute(sql.NOTIFY, CHANNEL, self._ns)
+        pause = NOTIFY_S
+        while self._is_due:
+            await asyncio.sleep(pause)
+            pause = BUSY_S
+            self._is_due = False
+            with contextlib.suppress(Exception):
+                if self._notifier is None or self._notifier.is_closed():
+                    self._notifier = await self._connections.connect(synchronous_commit="off")
+                await self._notifier.execute(sql.NOTIFY, CHANNEL, self._ns)
 
     @property
     def is_listening(self) -> bool:

@@ -10,17 +10,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import asyncpg
 import msgspec
 
 from wakelog.engine import head_after
+from wakelog.engines.append_answer import AppendAnswer
+from wakelog.engines.loop_owner import Arrivals
+from wakelog.engines.loop_thread import LoopThread
 from wakelog.engines.postgres import statements as sql
-from wakelog.engines.postgres.append_queue import AppendQueue, BatchedAppend
+from wakelog.engines.postgres.append_lane import batch_row, fits_batch
 from wakelog.engines.postgres.connections import ConnectionPool
 from wakelog.engines.postgres.errors import translate_error
 from wakelog.engines.postgres.rows import head_from_row
+from wakelog.engines.postgres.transaction_writer import TransactionWriter
+from wakelog.engines.postgres.worker_limits import WorkerLimits, cache
 from wakelog.errors import UnavailableError
 from wakelog.model.ids import SessionId, root_of
 from wakelog.model.records import Commit, ForkPoint, Head
@@ -29,32 +35,51 @@ PER_WORKER = 8
 CONNECTIONS = 32
 UNNAMED_S = 60.0
 """How long to remember that a session has no name. Another process may give it one."""
-KNOWN_MAX = 10_000
 GREET_S = 2.0
 
 
-class RoutedAppends(AppendQueue):
-    """The queues of one engine's appends on a sharded server. Runs on the loop."""
+class RoutedAppend(AppendAnswer):
+    """A pending append."""
+
+    def __init__(self, commits: tuple[Commit, ...], on_stored: Callable[[], None]) -> None:
+        super().__init__(commits)
+        self._on_stored = on_stored
+        # Packed in the caller's thread, because on the loop all other appends would wait for it.
+        self.row = batch_row(commits[0]) if fits_batch(commits) else None
+        """Its row; None if it must be stored alone."""
+
+    def give(self, head: Head) -> None:
+        super().give(head)
+        self._on_stored()
+
+
+class RoutedAppends(TransactionWriter):
+    """The queues of one engine's appends on a sharded server. Runs on the loop, except for `submit`."""
 
     insert = sql.ROUTED_INSERT
 
-    def __init__(self, connections: ConnectionPool, ns: str) -> None:
+    def __init__(self, loop: LoopThread, connections: ConnectionPool, ns: str, on_stored: Callable[[], None]) -> None:
         """The connections are for appends only, and are closed by `drain`."""
         super().__init__(connections, ns)
-        self._queues: dict[str, deque[BatchedAppend]] = {}
+        self.arrivals = Arrivals[RoutedAppend](loop, self._put)
+        self._on_stored = on_stored
+        self._queues: dict[str, deque[RoutedAppend]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._limits: dict[str, asyncio.Semaphore] = {}
-        self._workers: dict[str, str] = {}
+        self.limits = WorkerLimits(connections, PER_WORKER)
         self._cached: dict[SessionId, tuple[ForkPoint | None, str, float]] = {}
 
     async def _read_newest_time(self, db: Any) -> None:
         """Asks all workers. If one of them is unavailable, the time stays unchanged."""
         with contextlib.suppress(asyncpg.PostgresError, TimeoutError):
-            self._newest_time = max(
-                self._newest_time, await db.fetchval(sql.NEWEST_TIME, self._ns, timeout=GREET_S) or 0
-            )
+            self.newest_time = max(self.newest_time, await db.fetchval(sql.NEWEST_TIME, self._ns, timeout=GREET_S) or 0)
 
-    def put(self, pending: BatchedAppend) -> None:
+    def submit(self, commits: tuple[Commit, ...]) -> RoutedAppend:
+        """Called by any thread."""
+        pending = RoutedAppend(commits, self._on_stored)
+        self.arrivals.put(pending)
+        return pending
+
+    def _put(self, pending: RoutedAppend) -> None:
         root = root_of(pending.commits[0].session)
         if root in self._queues:
             self._queues[root].append(pending)
@@ -65,14 +90,15 @@ class RoutedAppends(AppendQueue):
         task.add_done_callback(self._tasks.discard)
 
     async def drain(self) -> None:
+        self.arrivals.take_all()
         while self._tasks:
             await asyncio.wait(self._tasks)
-        await self._connections.close()
+        await self.connections.close()
 
     async def _process(self, root: str) -> None:
         queue = self._queues[root]
         try:
-            limit = await self._worker_limit(root)
+            limit = await self.limits.of(root)
             while queue:
                 pending = queue.popleft()
                 async with limit:
@@ -82,15 +108,15 @@ class RoutedAppends(AppendQueue):
             for pending in queue:  # left only if this task was cancelled, because the engine is closing
                 pending.refuse(UnavailableError("the store was closed", kind="store-closed"))
 
-    async def _send_one(self, pending: BatchedAppend) -> None:
+    async def _send_one(self, pending: RoutedAppend) -> None:
         commit = pending.commits[0]
         statement, values = self._statement_for(commit, pending)
         try:
             found = await self._fork_and_name(commit.session)
             stored = None
             if found is not None:
-                stored = await self._connections.ask(
-                    lambda db: db.fetchrow(statement, self._ns, *values, self._newest_time), is_append=True
+                stored = await self.connections.ask(
+                    lambda db: db.fetchrow(statement, self._ns, *values, self.newest_time), is_append=True
                 )
         except (asyncpg.DataError, asyncpg.FeatureNotSupportedError):
             stored = None  # not in one statement; storing it alone shows whether it can be stored at all
@@ -102,7 +128,13 @@ class RoutedAppends(AppendQueue):
         else:
             pending.give(msgspec.structs.replace(head_after(commit), fork=found[0], name=found[1]))
 
-    def _statement_for(self, commit: Commit, pending: BatchedAppend) -> tuple[str, tuple[Any, ...]]:
+    async def _store_alone(self, pending: RoutedAppend) -> None:
+        try:
+            pending.give(await self.store(pending.commits))
+        except Exception as exc:
+            pending.refuse(translate_error(exc))
+
+    def _statement_for(self, commit: Commit, pending: RoutedAppend) -> tuple[str, tuple[Any, ...]]:
         assert pending.row is not None
         *values, snapshot, guard, late = pending.row
         if commit.fingerprint or snapshot is not None:
@@ -114,37 +146,20 @@ class RoutedAppends(AppendQueue):
         await db.execute(sql.TOUCH, self._ns, root_of(held), held)
         return await super()._store_one(db, commit)
 
-    async def _worker_limit(self, root: str) -> asyncio.Semaphore:
-        """The limit of the worker that has a tree. If the tree has moved meanwhile, it only uses another worker's
-        limit."""
-        worker = self._workers.get(root)
-        if worker is None:
-            with contextlib.suppress(UnavailableError):
-                worker = await self._connections.ask(lambda db: db.fetchval(sql.WORKER, root))
-            worker = worker or ""
-            _cache(self._workers, root, worker)
-        return self._limits.setdefault(worker, asyncio.Semaphore(PER_WORKER))
-
     async def _fork_and_name(self, session: SessionId) -> tuple[ForkPoint | None, str] | None:
         """A session's fork point, which never changes, and its name; None if there is no such session."""
         now = asyncio.get_running_loop().time()
         fork, name, until = self._cached.get(session, (None, "", 0.0))
         if now >= until:
             key = (self._ns, root_of(session), session)
-            row = await self._connections.ask(lambda db: db.fetchrow(sql.HEAD, *key))
+            row = await self.connections.ask(lambda db: db.fetchrow(sql.HEAD, *key))
             if row is None:
                 return None
             head = head_from_row(row)
             fork, name = head.fork, head.name
-            _cache(self._cached, session, (fork, name, float("inf") if name else now + UNNAMED_S))
+            cache(self._cached, session, (fork, name, float("inf") if name else now + UNNAMED_S))
         return fork, name
 
     def forget(self, session: SessionId) -> None:
         """Called when this process changed the session's name."""
         self._cached.pop(session, None)
-
-
-def _cache(known: dict[Any, Any], key: object, value: object) -> None:
-    if len(known) >= KNOWN_MAX:
-        known.clear()
-    known[key] = value

@@ -14,14 +14,21 @@ import contextlib
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
 
-from wakelog.engine import Abilities, FeedChange, Known, Surgery, refuse_place_in_no_session
+from wakelog.engine import (
+    Abilities,
+    FeedChange,
+    Known,
+    Surgery,
+    heard_one_by_one,
+    refuse_place_in_no_session,
+)
 from wakelog.engines.remote import wire
-from wakelog.engines.remote.append_queue import Group, QueuedAppend, SendQueue
+from wakelog.engines.remote.append_queue import QueuedAppend, SendQueue
 from wakelog.engines.remote.connection import Connections, NoReplyError, Reply, UnreachableError
 from wakelog.errors import NotAllowedError, NotFoundError, UnavailableError, UnsupportedError
 from wakelog.model.described import described
@@ -71,7 +78,9 @@ class RemoteEngine:
 
     @property
     def abilities(self) -> Abilities:
-        return Abilities(take_bundle=self.take_bundle, marks=self, rewrite=self.rewrite, place=self.url)
+        return Abilities(
+            heard=self.heard, take_bundle=self.take_bundle, marks=self, rewrite=self.rewrite, place=self.url
+        )
 
     def _connect(self, create: bool) -> wire.Info:
         """Asks for the server's version and rights. With `create`, and a key that may write, also makes the
@@ -83,7 +92,7 @@ class RemoteEngine:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._queue = SendQueue(self._send)
+        self._queue = SendQueue(self._send, self._check_open)
 
     # Appending
 
@@ -94,7 +103,7 @@ class RemoteEngine:
             self._begin()  # a forked child must not send its parent's appends
         return self._queue.submit(commits)
 
-    def _send(self, groups: Sequence[Group]) -> Sequence[wire.SubmitAnswer]:
+    def _send(self, groups: Sequence[tuple[Commit, ...]]) -> Sequence[wire.SubmitAnswer]:
         return self._ask("submit", wire.Submit(tuple(groups)), wire.Answers).answers
 
     # Reading
@@ -160,6 +169,14 @@ class RemoteEngine:
 
     def last_beat(self, session: SessionId) -> Heartbeat | None:
         return self._ask("last-beat", wire.OfSession(session), wire.LastBeat).beat
+
+    def heard(self, since: int) -> Collection[SessionId]:
+        try:
+            return self._ask("heard", wire.HeardSince(since), wire.SessionIds).sessions
+        except NotFoundError as exc:
+            if exc.kind != "no-such-route":
+                raise
+            return heard_one_by_one(self, since)  # an older server
 
     # Removing, importing
 

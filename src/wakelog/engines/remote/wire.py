@@ -167,6 +167,16 @@ class LastBeat(msgspec.Struct, frozen=True):
     beat: Heartbeat | None
 
 
+class HeardSince(Question, frozen=True):
+    """The sessions whose heartbeat is valid until `since` or longer."""
+
+    since: Whole
+
+
+class SessionIds(msgspec.Struct, frozen=True):
+    sessions: tuple[SessionId, ...]
+
+
 class Operate(Question, frozen=True):
     surgery: Surgery
 

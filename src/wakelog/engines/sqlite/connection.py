@@ -59,6 +59,9 @@ _SETTINGS = {
     "journal_size_limit": 64 << 20,
 }
 _SCHEMA = Path(__file__).with_name("schema.sql")
+_NO_SIDE_FILE = (apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_SHMMAP)
+"""The disk has no room for the file beside a write-ahead log, which even a reader needs."""
+_ROOM_BYTES = 64 << 10
 
 
 class AtRest(apsw.Connection):
@@ -82,6 +85,9 @@ def connect(path: Path, *, create: bool, vfs: str | None = None) -> apsw.Connect
                 if create and not os.access(path.parent, os.W_OK):
                     raise apsw.ReadOnlyError(str(exc)) from exc
                 raise
+        except apsw.IOError as exc:
+            if not _lacks_side_file(exc):
+                raise
         return _connect_read_only(path, vfs)
 
 
@@ -103,6 +109,18 @@ def _connect_read_only(path: Path, vfs: str | None) -> apsw.Connection:
             kind="read-only",
             hint="open it once with write access, or copy its folder to a place where you can write",
         ) from exc
+    except apsw.IOError as exc:
+        if not _lacks_side_file(exc):
+            raise
+        raise UnavailableError(
+            f"the disk of {path} is full, and it was not closed properly, so its write-ahead log cannot be read",
+            kind="store-full",
+            hint="free 64 KB, or copy its folder to another disk",
+        ) from exc
+
+
+def _lacks_side_file(exc: apsw.Error) -> bool:
+    return getattr(exc, "extendedresult", 0) in _NO_SIDE_FILE
 
 
 def _prepared(db: apsw.Connection, path: Path, *, create: bool = False) -> apsw.Connection:
@@ -238,6 +256,10 @@ def translate(exc: apsw.Error | UnicodeDecodeError, place: str) -> WakelogError:
             return UnavailableError(f"{place} is busy: others held its lock for {BUSY_S:.0f} s", kind="store-busy")
         case apsw.FullError():
             return UnavailableError(f"{place} is full: nothing was written", kind="store-full", hint="free some space")
+        case apsw.ReadOnlyError() if _is_full(place):
+            return UnavailableError(
+                f"the disk of {place} is full: nothing was written", kind="store-full", hint="free some space"
+            )
         case apsw.ReadOnlyError():
             return NotAllowedError(
                 f"{place} is read-only", kind="read-only", hint="check the permissions of file and folder"
@@ -255,6 +277,15 @@ def translate(exc: apsw.Error | UnicodeDecodeError, place: str) -> WakelogError:
             )
         case _:
             return UnavailableError(f"{place} failed, and whether it wrote is unknown: {exc}", kind="answer-unknown")
+
+
+def _is_full(place: str) -> bool:
+    """Whether its disk has too little room for SQLite to write; the store was then opened for reading only."""
+    try:
+        disk = os.statvfs(place)
+    except (AttributeError, OSError):
+        return False
+    return disk.f_bavail * disk.f_frsize < _ROOM_BYTES
 
 
 def is_there(path: Path) -> bool:

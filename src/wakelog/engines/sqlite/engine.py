@@ -35,9 +35,9 @@ from wakelog.engine import (
     payload_of,
     refuse_place_in_no_session,
 )
+from wakelog.engines.group_commit import Bell, Group, GroupedAppend
 from wakelog.engines.sqlite import fork_safety, migrations, tables
 from wakelog.engines.sqlite.connection import is_there, make_folder, refuse_network, translate
-from wakelog.engines.sqlite.group_commit import Bell, Group, GroupedAppend
 from wakelog.engines.sqlite.pool import Pool
 from wakelog.engines.sqlite.rows import PackedCommit, from_row, pack
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError, WakelogError
@@ -100,7 +100,7 @@ class SqliteEngine:
 
     # Appending
 
-    def submit(self, *commits: Commit) -> GroupedAppend:
+    def submit(self, *commits: Commit) -> GroupedAppend[PackedCommit]:
         assert commits, "nothing was submitted"
         self._check_process()
         try:
@@ -109,7 +109,7 @@ class SqliteEngine:
             raise InvalidInputError(f"the commit cannot be stored: {exc}", kind="bad-commit") from exc
         return self._group.submit(packed)
 
-    def _write(self, batch: list[GroupedAppend]) -> None:
+    def _write(self, batch: list[GroupedAppend[PackedCommit]]) -> None:
         """Writes a batch in one transaction. An append that cannot be stored is left out, so that it fails alone."""
         left = batch
         while left and (failed := self._try_to_write(left)):
@@ -117,9 +117,9 @@ class SqliteEngine:
         for bell in tuple(self._listeners):
             bell.ring()
 
-    def _try_to_write(self, batch: list[GroupedAppend]) -> list[GroupedAppend]:
+    def _try_to_write(self, batch: list[GroupedAppend[PackedCommit]]) -> list[GroupedAppend[PackedCommit]]:
         """Writes the whole batch, or nothing: then it returns the appends at fault, which have their error."""
-        at: GroupedAppend | None = None
+        at: GroupedAppend[PackedCommit] | None = None
         try:
             with fork_safety.gate.inside():
                 db = self._pool.writer()

@@ -22,6 +22,7 @@ from typing import Protocol
 # Hooks registered first run last before a fork. So the lock in that module is taken after the gate is shut. The other
 # way round a thread inside the gate could wait for that lock, and the fork for the thread.
 import wakelog.model.described  # noqa: F401
+from wakelog.engines.group_commit import is_held
 
 FORK_WAIT_S = 35.0
 """Longer than a writer waits for another process's lock, so that the writer gives up first."""
@@ -72,11 +73,6 @@ class Gate:
         for lock in self._held.pop():
             lock.release()
         self._door.release()
-
-
-def is_held(lock: threading.RLock) -> bool:
-    """Whether this thread holds the lock. `threading.Condition` uses the same method."""
-    return bool(lock._is_owned())  # type: ignore[attr-defined]
 
 
 class ConnectionHolder(Protocol):

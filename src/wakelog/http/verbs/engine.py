@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 
-from wakelog.engine import Marks, require
+from wakelog.engine import Marks, heard_one_by_one, require
 from wakelog.engines.remote import wire
 from wakelog.errors import InvalidInputError, UnsupportedError
 from wakelog.http.problems import too_slow
@@ -132,6 +133,14 @@ def beat(call: VerbRequest, body: wire.Beat) -> wire.Acknowledged:
 def last_beat(call: VerbRequest, body: wire.OfSession) -> wire.LastBeat:
     """Returns the last heartbeat of a session's lease holder."""
     return wire.LastBeat(call.space.engine.last_beat(body.session))
+
+
+@route("POST", "/engine/heard")
+def heard(call: VerbRequest, body: wire.HeardSince) -> wire.SessionIds:
+    """Lists the sessions whose lease holder's heartbeat is valid until a time or longer."""
+    engine = call.space.engine
+    found = (engine.abilities.heard or partial(heard_one_by_one, engine))(body.since)
+    return wire.SessionIds(tuple(found))
 
 
 @route("POST", "/engine/operate", scope="admin")

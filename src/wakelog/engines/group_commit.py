@@ -15,16 +15,16 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
-from wakelog.engines.sqlite.fork_safety import is_held
-from wakelog.engines.sqlite.rows import PackedCommit
 from wakelog.errors import UnavailableError
 from wakelog.model.records import Head
 
 T = TypeVar("T")
+C = TypeVar("C")
+"""A commit as the engine writes it."""
 
 GROUP_MAX = 256
 WAIT_S = 1.0
@@ -49,11 +49,11 @@ class Bell:
         return self._silence.acquire(timeout=timeout_s)
 
 
-class GroupedAppend(msgspec.Struct, eq=False):
+class GroupedAppend(msgspec.Struct, Generic[C], eq=False):
     """A queued append, and its result."""
 
-    group: Group
-    commits: tuple[PackedCommit, ...]
+    group: Group[C]
+    commits: tuple[C, ...]
     head: Head | None = None
     error: Exception | None = None
     done: bool = False
@@ -79,23 +79,23 @@ class GroupedAppend(msgspec.Struct, eq=False):
         error.__cause__ = cause
 
 
-class Group:
+class Group(Generic[C]):
     """The queue of appends, and the right to write, which one thread holds at a time."""
 
-    def __init__(self, write: Callable[[list[GroupedAppend]], None], check: Callable[[], None]) -> None:
+    def __init__(self, write: Callable[[list[GroupedAppend[C]]], None], check: Callable[[], None]) -> None:
         """`write` sets the head or the error of each append in a batch. `check` raises when the store is closed."""
         self._write, self._check = write, check
-        self._queue: deque[GroupedAppend] = deque()
+        self._queue: deque[GroupedAppend[C]] = deque()
         # Reentrant because such a lock knows its owner: releasing it is safe without knowing whether it was taken.
         self._lock = threading.RLock()
         self._pid = os.getpid()
 
-    def submit(self, commits: tuple[PackedCommit, ...]) -> GroupedAppend:
+    def submit(self, commits: tuple[C, ...]) -> GroupedAppend[C]:
         pending = GroupedAppend(self, commits)
         self._queue.append(pending)
         return pending
 
-    def lead(self, pending: GroupedAppend) -> None:
+    def lead(self, pending: GroupedAppend[C]) -> None:
         """Writes the queue if nobody else does; else waits until `pending` is done or may lead."""
         if self._pid != os.getpid():
             raise UnavailableError("the append started before this process was forked", kind="answer-unknown")
@@ -154,6 +154,11 @@ class Group:
             if bell is not None:
                 bell.ring()
                 return
+
+
+def is_held(lock: threading.RLock) -> bool:
+    """Whether this thread holds the lock. `threading.Condition` uses the same method."""
+    return bool(lock._is_owned())  # type: ignore[attr-defined]
 
 
 def _nested() -> UnavailableError:
