@@ -21,8 +21,8 @@ from wakelog.index import Index, Table, sql
 from wakelog.index.database import Database
 from wakelog.index.dialect import TABLES
 from wakelog.index.index import RebuildOnce
-from wakelog.index.sharded import ShardedIndex
-from wakelog.index.shared import SharedIndex
+from wakelog.index.sharded_index import ShardedIndex
+from wakelog.index.shared_index import SharedIndex
 from wakelog.store.url import open_engine
 
 ENGINES: dict[str, Callable[[Path], Engine]] = {

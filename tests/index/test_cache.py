@@ -302,3 +302,22 @@ def test_whatever_a_body_holds_has_a_row(engine: SqliteEngine, path: Path) -> No
         for question in (index.turns, index.decisions, index.errors, index.files_modified, index.tools):
             question(strange)
         contents(index)
+
+
+@pytest.mark.parametrize("pages", [1, 10, 40])
+def test_when_its_disk_is_full_the_answer_comes_from_memory(
+    engine: SqliteEngine, path: Path, wanted: object, pages: int
+) -> None:
+    """Full while it is made, at its first rows, and later."""
+
+    def limit(db: apsw.Connection) -> None:
+        if db.filename.endswith("index.db"):
+            db.pragma("max_page_count", pages)
+
+    apsw.connection_hooks.append(limit)
+    try:
+        with Index(engine, path) as index:
+            assert contents(index) == wanted
+            assert index._database.path is None
+    finally:
+        apsw.connection_hooks.remove(limit)

@@ -15,7 +15,7 @@ from tests.index.asking import ask, contents
 from wakelog.engine import Engine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.index import Index
-from wakelog.index.sharded import ShardedIndex
+from wakelog.index.sharded_index import ShardedIndex
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId

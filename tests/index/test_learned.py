@@ -16,10 +16,15 @@ from wakelog.engines.memory import MemoryEngine
 from wakelog.index import Index
 from wakelog.index.questions import AskRollup
 from wakelog.index.rollups import LEVELS
-from wakelog.knowledge.questions import AskConnections, AskFacts, AskKnown, AskLike, AskRecall
+from wakelog.knowledge.connections import AskConnections
+from wakelog.knowledge.facts import AskFacts
+from wakelog.knowledge.likeness import AskLike
+from wakelog.knowledge.recall import AskRecall
+from wakelog.knowledge.things import AskKnown
 from wakelog.model import events as ev
-from wakelog.patterns.cohorts import Cohort
-from wakelog.patterns.questions import AskCohorts, AskMap, AskPatterns
+from wakelog.patterns.cohorts import AskCohorts, Cohort
+from wakelog.patterns.findings import AskPatterns
+from wakelog.patterns.follows_map import AskMap
 
 QUESTIONS = (
     AskKnown("src/a.py"),

@@ -21,12 +21,12 @@ from tests.index.conftest import sharded_url
 from tests.index.play import Player
 from wakelog.cli.app import run
 from wakelog.engine import Engine
-from wakelog.errors import CorruptLogError, InvalidInputError, UnavailableError, UnsupportedError
+from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError
 from wakelog.http.keys import ANY, make_key
 from wakelog.http.namespaces import NamespaceStores
-from wakelog.index import shard_book, sharded
+from wakelog.index import shard_book, sharded_index
 from wakelog.index.comparison import differences
-from wakelog.index.sharded import ShardedIndex
+from wakelog.index.sharded_index import ShardedIndex
 from wakelog.maintenance import projection as projection_module
 from wakelog.maintenance.projection import NamespaceProjections, Projection, progress_of
 from wakelog.maintenance.shards import add_shards
@@ -37,10 +37,10 @@ HUNG_S = 60.0
 PROJECT = """
 import sys
 import wakelog
-from wakelog.index import rows, sharded
+from wakelog.index import rows, sharded_index
 from wakelog.maintenance.projection import Projection
 
-rows.BATCH_EVENTS, sharded.FEED_PAGE = 10, 8
+rows.BATCH_EVENTS, sharded_index.FEED_PAGE = 10, 8
 with wakelog.open(sys.argv[1], create=False) as store, Projection(store) as projection:
     print("begun", flush=True)
     projection.run(on_error=lambda what: print(what, file=sys.stderr))
@@ -150,8 +150,8 @@ def test_a_page_that_is_read_twice_is_taken_in_once(store: wakelog.Store, index:
 def test_who_asks_does_not_wait_for_a_projector_that_is_behind(
     store: wakelog.Store, index: ShardedIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sharded, "ANSWER_S", 0.0)
-    monkeypatch.setattr(sharded, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(sharded_index, "ANSWER_S", 0.0)
+    monkeypatch.setattr(sharded_index, "PATIENCE_S", 0.0)
     write(store, 6)
     before = index.sessions()
     with another(store.engine) as projector:
@@ -326,31 +326,6 @@ def test_one_command_projects_all_namespaces_also_new_ones(
     assert run(["--store", url, "project", "--status", "--all-namespaces", "--json"]) == 0
     shards = json.loads(capsys.readouterr().out)["data"]["shards"]
     assert {(each["namespace"], each["behind"]) for each in shards} == {("default", 0), ("red", 0), ("blue", 0)}
-
-
-def test_a_projector_that_fails_for_good_ends_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    step = Projection.step
-
-    def step_or_fail(projection: Projection) -> int:
-        if projection is broken[0]:
-            raise CorruptLogError("the index cannot be read")
-        return step(projection)
-
-    def open_store(name: str) -> wakelog.Store:
-        return stack.enter_context(wakelog.open(tmp_path / name))
-
-    def on_step(name: str, projection: Projection) -> None:
-        if name == "bad":
-            broken[0] = projection
-
-    broken: list[Projection | None] = [None]
-    monkeypatch.setattr(Projection, "step", step_or_fail)
-    with (
-        contextlib.ExitStack() as stack,
-        NamespaceProjections(lambda: ["good", "bad"], open_store) as running,
-        pytest.raises(CorruptLogError, match="cannot be read"),
-    ):
-        running.run(on_step, lambda *_: None)
 
 
 def test_what_is_not_a_database_is_refused(url: str, tmp_path: Path) -> None:

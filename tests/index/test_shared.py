@@ -31,7 +31,7 @@ from wakelog.index.comparison import differences
 from wakelog.index.connection import Keep, as_rows, no_text
 from wakelog.index.costs import BY
 from wakelog.index.database import SCHEMA_VERSION
-from wakelog.index.shared import SharedDatabase, SharedIndex
+from wakelog.index.shared_index import SharedDatabase, SharedIndex
 from wakelog.index.words import TOKENIZER
 from wakelog.log import Log
 from wakelog.log.removal import delete, erase, prune
@@ -43,7 +43,7 @@ SECRET = "hunter2walrus"
 PROJECTOR = """
 import sys
 from wakelog.engines.postgres import PostgresEngine
-from wakelog.index.shared import SharedIndex
+from wakelog.index.shared_index import SharedIndex
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.testing.builders import new_session

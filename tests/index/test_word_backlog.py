@@ -15,6 +15,7 @@ from wakelog.engine import Engine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import UnsupportedError
 from wakelog.index import Index, word_backlog
+from wakelog.index import index as indexing
 from wakelog.index.facets import facets_of
 from wakelog.log import Log
 from wakelog.log.removal import erase, prune
@@ -160,3 +161,27 @@ def test_a_summary_is_the_same_with_and_without_the_text(kind: str, body: dict[s
     assert part.text == ""
     part.text = whole.text
     assert part == whole
+
+
+def segments(index: Index) -> int:
+    """Of how many parts the words consist: FTS5 numbers them in the upper bits of a row's id."""
+    with index.reading() as db:
+        rows: Any = db.execute("select count(distinct id >> 37) from wl_words_data where id >> 37 > 0").get
+        return int(rows)
+
+
+def test_after_a_long_backlog_the_words_are_one_segment(
+    engine: Engine, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(word_backlog, "BATCH_CHARS", 1)
+    said(engine, *(f"walrus number {n}" for n in range(5)))
+    index.catch_up_words()
+    assert segments(index) > 1
+    monkeypatch.setattr(indexing, "LONG_BACKLOG", 10)
+    said(engine, *(f"seal number {n}" for n in range(20)))
+    index.catch_up_words()
+    assert segments(index) == 1
+    assert len(found(index, "walrus")) == 5
+    assert len(found(index, "seal number")) == 20
+    with index.reading() as db:
+        assert db.execute("pragma freelist_count").get == 0

@@ -192,3 +192,13 @@ def test_open_calls_do_not_matter_once_closed(store: Store, make: Callable[..., 
     session.life.end()
     clock.now = NOW
     assert _plan(store, OLD)["crashed"][0] == "delete"
+
+
+def test_a_quiet_session_of_a_framework_is_not_taken_for_a_transcript_left_behind(
+    store: Store, make: Callable[..., Session]
+) -> None:
+    make("imported", closed=False).label({"origin": "0a1b"})
+    make("live", closed=False).label({"origin": "0a1b", "framework": "openai-agents"})
+    store_plan = {p.name: (p.action, p.reason) for p in plan(store, OLD, NOW + 100 * DAY)}
+    assert store_plan["imported"][0] == "delete"
+    assert store_plan["live"] == ("skip", "it is open")

@@ -1,8 +1,8 @@
 """The interface between the index and its database.
 
 The same code makes rows, watermarks and answers for every database. There are two: SQLite, in a file beside the log or
-in memory (database.py), and the PostgreSQL database that has the log itself (shared.py). Every statement is written
-once, in SQL that both understand. That gives these rules:
+in memory (database.py), and the PostgreSQL database that has the log itself (shared_index.py). Every statement is
+written once, in SQL that both understand. That gives these rules:
 
 - conditions are `case when … then … end`, flags are numbers (`hidden = 0`), sums are cast back to bigint;
 - every table that is read has an alias, because the shared database adds a condition to it (dialect.py);

@@ -6,8 +6,8 @@ After a power cut the newest transactions may be missing, rows and watermarks to
 bytes are overwritten (`secure_delete`), because erased text must not stay here either.
 
 A damaged file, or one of another version, is reset in place through SQLite, not removed. Otherwise another process that
-has it open could delete the write-ahead log of the new file. If no file can be written, the index is in memory, and
-every process makes its own.
+has it open could delete the write-ahead log of the new file. If no file can be written, or its disk is full, the index
+is in memory, and every process makes its own.
 
 All use passes the gate of engines/sqlite/fork_safety.py, which says why connections must not outlive `os.fork`.
 """
@@ -36,13 +36,13 @@ from wakelog.index.connection import Damaged, lower_ascii
 from wakelog.index.words import LiteWords
 
 APPLICATION_ID = 0x77616B69  # "waki"
-SCHEMA_VERSION = 12
+SCHEMA_VERSION = 13
 
 _SCHEMA = Path(__file__).with_name("schema.sql")
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError, apsw.ConstraintError)
-_NO_FILE = (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError)
+_NO_FILE = (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.FullError, apsw.IOError)
 
 
 class Lite:
@@ -143,6 +143,15 @@ class Database:
             if self.empty_wal():
                 db.execute("update wl_meta set clean = max(clean, ?2) where made = ?1", row)
 
+    def merge_words(self) -> None:
+        """Merges the segments of the words into one, which is smaller, and gives the space back. An index that cannot
+        be rewritten now, for want of space or because of another writer, stays as it is."""
+        with contextlib.suppress(UnavailableError), forking.gate.inside(), self._lock, self._translated_errors():
+            db = self._write_connection()
+            db.execute("insert into wl_words (wl_words) values ('optimize')")
+            db.execute("vacuum")
+            self.empty_wal()
+
     def empty_wal(self) -> bool:
         """Moves everything into the file and empties the write-ahead log; False if another connection is reading it."""
         with forking.gate.inside(), self._lock, self._translated_errors():
@@ -200,11 +209,17 @@ class Database:
 
     @contextlib.contextmanager
     def _translated_errors(self) -> Iterator[None]:
-        """Translates SQLite's errors. Damage becomes `Damaged`, which makes the index rebuild."""
+        """Translates SQLite's errors. Damage becomes `Damaged`, which makes the index rebuild; so does a full disk,
+        after which the index is in memory."""
         with translate_errors(self.place):
             try:
                 yield
             except _DAMAGE as exc:
+                raise Damaged(str(exc)) from exc
+            except apsw.FullError as exc:
+                if self.path is None:
+                    raise
+                self._leave_file()
                 raise Damaged(str(exc)) from exc
 
     def _check_open(self) -> None:
@@ -303,6 +318,12 @@ class Database:
         if self._writer is not None:
             self._drop(self._writer)
             self._writer = None
+
+    def _leave_file(self) -> None:
+        """Keeps the index in memory from now on. What is being read from the file is read to the end."""
+        with self._lock:
+            self._drop_idle()
+            self.path, self._readers, self._askers = None, [], []
 
     def _remove(self) -> None:
         assert self.path is not None, "memory cannot be damaged"

@@ -42,7 +42,7 @@ from wakelog.model.calls import ANSWERS, BEGIN_KINDS, FAILURES
 from wakelog.model.ids import Seq
 from wakelog.model.json_fields import as_text
 from wakelog.model.records import Commit, Header
-from wakelog.model.trust import distrust
+from wakelog.model.trust import FAR_REACHING, distrust
 from wakelog.model.turns import count_event
 from wakelog.model.values import Value
 from wakelog.state.patch import apply_op, tokens_of
@@ -151,6 +151,8 @@ class SessionProjection:
             facets.model, facets.effect, facets.action, facets.path, facets.key, facets.outcome, facets.summary,
             header.cause, trust, header.source, tokens, tokens_out, usd_micros, duration_us, commit_id, gone,
         ))  # fmt: skip
+        if trust or kind in FAR_REACHING:
+            row.marked = 1
         if cost != _FREE:
             self._add_cost(header, facets, cost)
         if facets.text:

@@ -294,7 +294,10 @@ def _scalar(value: Value) -> str:
 
 def one_line(text: str) -> str:
     """The beginning of a text, in one line."""
-    line = " ".join(text[: 4 * SUMMARY_MAX].split())
+    line = text[: SUMMARY_MAX + 1]
+    is_one = line.isprintable() and "  " not in line and not line.startswith(" ") and not line.endswith(" ")
+    if not is_one:  # blanks other than a single space are not printable
+        line = " ".join(text[: 4 * SUMMARY_MAX].split())
     return line if len(line) <= SUMMARY_MAX else line[: SUMMARY_MAX - 1] + "…"
 
 

@@ -46,12 +46,15 @@ Progress = Callable[[int, int], None]
 FEED_PAGE = 1000
 TRIES = 5
 """How often a search adds missing words while other processes project more events."""
+LONG_BACKLOG = 10_000
+"""After words for this many events, and for at least half of all, the words are merged into one segment."""
 
 _MOMENT = """
 select m.cursor, m.at, (select count(*) from wl_session s where s.damaged <> '' and s.damaged > ''), m.made,
     case when m.removed > m.clean then 1 else 0 end
 from wl_meta m
 """
+_EVENTS = "select sum(s.events) from wl_session s"
 _LACKS = "select 1 from wl_session s where s.worded < s.head{0} limit 1"
 _OF_TREE = " and s.root = :root"
 _KNOWN = "select m.session, m.seq, m.hash from wl_meta m"
@@ -162,8 +165,7 @@ class Index(Queries):
     # Catching up
 
     def _catch_up(self, progress: Progress | None = None) -> AsOf:
-        if not self._is_known:
-            self._check_same_log()
+        self.check_same_log()
         while True:
             moment = self._now()
             news, end = self._news(moment.as_of.cursor)
@@ -185,8 +187,10 @@ class Index(Queries):
         with self._database.reading() as db:
             return self._moment(db)
 
-    def _check_same_log(self) -> None:
-        """Checks that the index belongs to this log; otherwise resets it."""
+    def check_same_log(self) -> None:
+        """Checks, once, that the index belongs to this log; otherwise resets it."""
+        if self._is_known:
+            return
         with self._database.reading() as db:
             row: Any = db.execute(_KNOWN).fetchone()
         if row is None:
@@ -279,6 +283,11 @@ class Index(Queries):
                 backlog.add_some(db)
             if progress is not None:
                 progress(backlog.done, backlog.done + backlog.left)
+        if backlog.done >= LONG_BACKLOG:
+            with self._database.reading() as db:
+                is_most = 2 * backlog.done >= db.execute(_EVENTS).get
+            if is_most and isinstance(self._database, Database):
+                self._database.merge_words()
 
     # Scrubbing
 

@@ -46,7 +46,10 @@ ADDED = {
 }
 """Tables whose rows are only inserted, and how many columns they have."""
 
-OF_SESSION = (*ADDED, "wl_rewind", "wl_turn", "wl_tool", "wl_sum", "wl_touch", "wl_label", "wl_visible", "wl_finding")
+OF_SESSION = (
+    *(*ADDED, "wl_rewind", "wl_turn", "wl_tool", "wl_sum", "wl_touch", "wl_label", "wl_visible", "wl_finding"),
+    "wl_partly_worded",
+)
 """Tables whose rows belong to a session, by number."""
 
 
@@ -116,6 +119,7 @@ class SessionRow(msgspec.Struct):
     damaged: str = ""
     project: str = ""
     worded: Seq = 0
+    marked: int = 0
 
     @property
     def first(self) -> Seq:

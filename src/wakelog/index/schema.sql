@@ -24,7 +24,7 @@ insert into wl_meta values (1, '', '', 0, x'', 0, randomblob(8), 0, 0);
 -- `head` and `hash` are the watermark. `born` is where the session stood when reading it began: erasures up to there
 -- were already done in the bytes that were read. `carried` is what the projector must remember (rows.py). A session
 -- that was deleted while forks still read through it is `hidden`. `worded` is up to where the words of its events can be
--- searched (word_backlog.py).
+-- searched (word_backlog.py). `marked` is 1 if an event changes what distant ones count for, or is not trusted.
 create table wl_session (
     no         integer primary key,
     id         text not null unique,
@@ -55,7 +55,8 @@ create table wl_session (
     hidden     integer not null,
     damaged    text not null,
     project    text not null,
-    worded     integer not null
+    worded     integer not null,
+    marked     integer not null
 ) strict;
 
 create index wl_session_last on wl_session (last_at, id);
@@ -356,6 +357,17 @@ create table wl_text (
 create virtual table wl_words using fts5 (
     body, content = '', contentless_delete = 1, tokenize = "unicode61 remove_diacritics 2"
 );
+
+-- Segments are merged when there are many, and all at the end of a long backlog (word_backlog.py); to merge some with
+-- every transaction would take a third of the time that words take.
+insert into wl_words (wl_words, rank) values ('automerge', 0);
+
+-- Events of which a model could read more than their words tell (word_places.py).
+create table wl_partly_worded (
+    session integer not null,
+    seq     integer not null,
+    primary key (session, seq)
+) strict, without rowid;
 
 -- The views. A session that is hidden has no rows in them.
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.index.shared import SharedConnection, SharedDatabase
+from wakelog.index.shared_index import SharedConnection, SharedDatabase
 from wakelog.model.ids import Seq, SessionId
 
 LEASE_MS = 10_000

@@ -19,15 +19,18 @@ from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError
 from wakelog.index.connection import SEQ_BITS, Connection
 from wakelog.index.event_texts import UNREADABLE, PayloadReader
-from wakelog.index.facets import EARLY_WORDS, facets_of
+from wakelog.index.facets import EARLY_WORDS, TEXT_MAX, Fetch, facets_of
 from wakelog.index.rows import BATCH_CHARS
 from wakelog.log.reader import check_commit
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.read_texts import READ_FIELDS, texts_of
 from wakelog.model.records import Commit
+from wakelog.model.values import Value
 
 _BEHIND = "select s.no, s.id, s.worded, s.head from wl_session s where s.worded < s.head{0} order by s.no"
 _OF_TREE = " and s.root = :root"
 _WORDED = "update wl_session set worded = ? where no = ?"
+_PARTLY = "insert into wl_partly_worded values (?, ?)"
 
 
 class WordBacklog:
@@ -38,6 +41,7 @@ class WordBacklog:
         self._root = root
         self._unreadable: set[int] = set()
         self._texts: list[tuple[int, str]] = []
+        self._partly: list[tuple[int, Seq]] = []
         self._chars = 0
         self.done = 0
         """How many events were read."""
@@ -62,17 +66,21 @@ class WordBacklog:
         else:
             self.is_done = True
         db.words.add_words(self._texts)
+        db.executemany(_PARTLY, self._partly)
         db.executemany(_WORDED, moved)
-        self._texts, self._chars = [], 0
+        self._texts, self._partly, self._chars = [], [], 0
 
     def _read(self, no: int, session: SessionId, worded: Seq, head: Seq) -> Seq:
         """Collects the texts of a session's events after `worded`; returns the last event read."""
         payloads = PayloadReader(self._engine, session)
         try:
             for commit in self._engine.read(session, after=worded, upto=head, payloads=True):
-                for seq, text in _texts(commit, payloads):
-                    self._texts.append((no << SEQ_BITS | seq, text))
-                    self._chars += len(text)
+                for seq, text, is_whole in _texts(commit, payloads):
+                    if text:
+                        self._texts.append((no << SEQ_BITS | seq, text))
+                        self._chars += len(text)
+                    if not is_whole:
+                        self._partly.append((no, seq))
                 worded = commit.last
                 if self._chars >= BATCH_CHARS:
                     return worded
@@ -82,18 +90,49 @@ class WordBacklog:
         return head
 
 
-def _texts(commit: Commit, payloads: PayloadReader) -> list[tuple[Seq, str]]:
-    """The texts of a commit's events, every byte verified; none if it was altered."""
+def _texts(commit: Commit, payloads: PayloadReader) -> list[tuple[Seq, str, bool]]:
+    """The texts of a commit's events, every byte verified, and whether each is all that a model could read. None if the
+    commit was altered; then its first event is told as not whole."""
     out = []
     try:
         headers, _ = check_commit(commit)
         bodies = [decode_body(record.body) for record in commit.records]
     except CorruptLogError:
-        return []
+        return [(commit.first, "", False)]
     payloads.at_hand = dict(commit.payloads)
     for header, record, body in zip(headers, commit.records, bodies, strict=True):
-        if record.body and header.kind not in EARLY_WORDS:
-            fetch = functools.partial(payloads.fetch, header.seq)
-            if text := facets_of(header.kind, body, fetch).text:
-                out.append((header.seq, text))
+        kind = header.kind
+        if not record.body or kind in EARLY_WORDS:
+            continue
+        fetch: Fetch = functools.partial(payloads.fetch, header.seq)
+        if kind not in READ_FIELDS:
+            text, is_whole = facets_of(kind, body, fetch).text, True
+        else:
+            fetch = _fetch_once(fetch)
+            text = facets_of(kind, body, fetch).text
+            is_whole = len(text) < TEXT_MAX and all(
+                _is_in(text, body[field], fetch) for field in READ_FIELDS[kind] if field in body
+            )
+        if text or not is_whole:
+            out.append((header.seq, text, is_whole))
     return out
+
+
+def _fetch_once(fetch: Fetch) -> Fetch:
+    held: dict[int, Value] = {}
+
+    def fetched(mention: dict[str, Value]) -> Value:
+        if id(mention) not in held:
+            held[id(mention)] = fetch(mention)
+        return held[id(mention)]
+
+    return fetched
+
+
+def _is_in(text: str, value: Value, fetch: Fetch) -> bool:
+    """Whether a text has all texts of a value, to the last character."""
+    if type(value) is dict and "$payload" in value:
+        value = fetch(value)
+        if value is None:
+            return False
+    return value in text if type(value) is str else all(each in text for each in texts_of(value))

@@ -71,7 +71,7 @@ def find_live(
             continue
         try:
             session: Session[Any] = store.resume(info.id)
-            condition = read_condition(session)
+            condition = read_condition(session, head=session.log.opened_at)
         except NotFoundError:
             continue  # deleted while we looked
         except CorruptLogError as exc:

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from wakelog.engine import require
+from wakelog.engines.group_commit import Bell
 from wakelog.errors import UnavailableError, UnsupportedError
 
 if TYPE_CHECKING:
-    from wakelog.index.sharded import ShardedIndex
+    from wakelog.index.sharded_index import ShardedIndex
     from wakelog.store import Store
 
 BEAT_S = 2.0
@@ -28,7 +29,9 @@ NEWS_S = 0.5
 """How long to wait for news before polling."""
 RETRY_S = 1.0
 NEW_NAMESPACES_S = 5.0
-"""How often to look for namespaces that were created meanwhile."""
+"""How often to look for namespaces that were created meanwhile, or whose projector failed."""
+FAILED_S, FAILED_MAX_S = 5.0, 300.0
+"""How long a namespace rests after its projector failed; each time twice as long."""
 
 
 class ShardProgress(msgspec.Struct, frozen=True):
@@ -168,51 +171,76 @@ class NamespaceProjections:
         self._names = names
         self._open_store = open_store
         self._stop = threading.Event()
+        self._look = Bell()
+        """Wakes `run`."""
         self._running: dict[str, tuple[Projection, threading.Thread]] = {}
-        self._failure: BaseException | None = None
+        self._resting: dict[str, tuple[float, float]] = {}
+        """Namespaces whose projector failed: the pause, and when it ends."""
+        self._failure: Exception | None = None
 
     def stop(self) -> None:
         """Makes `run` end soon. Any thread or signal handler may call it."""
         self._stop.set()
+        self._look.ring()
 
     def run(self, on_step: Callable[[str, Projection], None], on_error: Callable[[str, str], None]) -> None:
-        """Runs until it is stopped. Several threads call `on_step` and `on_error`, with the name of the namespace. If
-        one projector fails for good, all end, and its error is raised."""
+        """Runs until it is stopped. Several threads call `on_step` and `on_error`, with the name of the namespace. A
+        projector that fails is started again after a pause, and the others go on. If all have failed, the last error is
+        raised."""
         while not self._stop.is_set():
             try:
                 for name in self._names():
-                    if name not in self._running:
+                    if name not in self._running and time.monotonic() >= self._resting.get(name, (0.0, 0.0))[1]:
                         self._start(name, on_step, on_error)
             except UnavailableError as exc:
                 on_error("", exc.message)
-            self._stop.wait(NEW_NAMESPACES_S)
+            self._look.wait(NEW_NAMESPACES_S)
+            if self._failure is not None and not self._running:
+                break  # before one of them is started again
+        was_stopped = self._stop.is_set()
         self.close()
-        if self._failure is not None:
+        if self._failure is not None and not was_stopped:
             raise self._failure
 
     def _start(
         self, name: str, on_step: Callable[[str, Projection], None], on_error: Callable[[str, str], None]
     ) -> None:
-        projection = Projection(self._open_store(name))
+        try:
+            projection = Projection(self._open_store(name))
+        except UnavailableError:
+            raise
+        except Exception as exc:
+            self._rest(name, exc, on_error)
+            return
 
         def work() -> None:
             try:
                 with projection:
                     projection.run(lambda now: on_step(name, now), lambda what: on_error(name, what))
-            except BaseException as exc:
-                self._failure = exc
-                self._stop.set()
+            except Exception as exc:
+                self._rest(name, exc, on_error)
 
         thread = threading.Thread(target=work, name=f"wakelog project {name}", daemon=True)
         self._running[name] = projection, thread
         thread.start()
 
+    def _rest(self, name: str, failure: Exception, on_error: Callable[[str, str], None]) -> None:
+        pause = min(2 * self._resting.get(name, (FAILED_S / 2, 0.0))[0], FAILED_MAX_S)
+        self._resting[name] = pause, time.monotonic() + pause
+        try:
+            on_error(name, str(failure) or type(failure).__name__)
+        finally:
+            self._failure = failure
+            self._running.pop(name, None)
+            self._look.ring()
+
     def close(self) -> None:
         """Stops all projectors, and waits until they have released their shards."""
         self._stop.set()
-        for projection, _ in self._running.values():
+        running = list(self._running.values())  # one that fails now takes itself out
+        for projection, _ in running:
             projection.stop()
-        for _, thread in self._running.values():
+        for _, thread in running:
             thread.join(10 * BEAT_S)
 
     def __enter__(self) -> NamespaceProjections:
@@ -228,7 +256,7 @@ def _sharded(store: Store) -> ShardedIndex | None:
     abilities = store.engine.abilities
     if abilities.index is None or abilities.encryption is not None:
         return None
-    from wakelog.index.sharded import ShardedIndex
+    from wakelog.index.sharded_index import ShardedIndex
 
     index = store.index
     assert isinstance(index, ShardedIndex)

@@ -171,11 +171,13 @@ def _obstacle(
 
 def _is_left(store: Store, head: Head, now: int) -> bool:
     """Whether a session from a transcript or from hooks was never ended and has been quiet for long. No import will
-    close it if its agent died or its file is gone."""
+    close it if its agent died or its file is gone. A session that a framework writes itself goes on whenever its user
+    comes back."""
     if head.status not in ("open", "active") or now - head.at <= store.idle_us:
         return False
     log = Log(store.engine, head.session, clock=store.clock)
-    return ORIGIN in log.part("labels") and not log.living_holder()
+    labels = log.part("labels")
+    return ORIGIN in labels and "framework" not in labels and not log.living_holder()
 
 
 def _oldest_first(heads: list[Head]) -> list[Head]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -34,6 +34,9 @@ from wakelog.provenance.event_index import (
     Role,
     read_tracks,
 )
+
+if TYPE_CHECKING:
+    from wakelog.index.word_places import WordPlaces
 
 Known = Literal["recorded", "matched", "derived", "unknown"]
 
@@ -96,6 +99,8 @@ class Graph:
         self.log = log
         self.wide = wide
         self.mentions: Mentions = {}
+        self.places: WordPlaces | None = None
+        """The words that the index has of this session, to search less."""
         self._at = at
         if tracks is not None:
             self.tracks = tracks

@@ -16,6 +16,7 @@ from wakelog.log.reader import Entry, read_commits
 from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.ids import Seq
 from wakelog.model.records import Commit
+from wakelog.model.trust import FAR_REACHING
 from wakelog.provenance.event_index import EdgeKind, EventArrays, Role, TrackReader
 from wakelog.provenance.graph import Edge, Graph
 from wakelog.timeline.points import attempts_of
@@ -23,7 +24,6 @@ from wakelog.timeline.points import attempts_of
 TURNS_BEFORE = (0, 8, 64)
 """How many turns before the event's own are read, try after try, until everything is."""
 _LINK_TO_ACTION: dict[str, EdgeKind] = {"message.added": "says", "file.changed": "made"}
-_FAR_REACHING = frozenset({"history.rewound", "history.adopted", "trust.endorsed", "step.invalidated"})
 
 
 class Unread(Exception):
@@ -34,10 +34,11 @@ class PlainLog:
     """True if a log has no event that affects distant events. Commits that the text search reads anyway are checked in
     passing (`check`); the rest is read when the truth is asked for."""
 
-    def __init__(self, log: Log, head: Seq) -> None:
+    def __init__(self, log: Log, head: Seq, known_upto: Seq = 0) -> None:
+        """Up to `known_upto` there is no such event."""
         self._log = log
         self._head = head
-        self._checked_upto: Seq = 0
+        self._checked_upto = known_upto
         self._is_plain = True
 
     def check(self, commit: Commit, last: Seq) -> None:
@@ -46,7 +47,7 @@ class PlainLog:
             return
         self._checked_upto = last
         headers = b"".join([record.header for record in commit.records])
-        if b'"trust":' in headers or not _FAR_REACHING.isdisjoint(commit.kinds):
+        if b'"trust":' in headers or not FAR_REACHING.isdisjoint(commit.kinds):
             self._is_plain = False
 
     def __bool__(self) -> bool:

@@ -13,11 +13,12 @@ from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
-from wakelog.errors import NotFoundError
+from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.log.reader import Entry, fetch, open_commit, read_commits
 from wakelog.model.document import agent_ops
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import as_ref, decode_payload
+from wakelog.model.read_texts import READ_FIELDS, texts_of
 from wakelog.model.values import Value
 from wakelog.provenance.event_index import Role, is_read_by_models
 from wakelog.provenance.graph import Edge, Graph
@@ -25,6 +26,8 @@ from wakelog.provenance.graph import Edge, Graph
 NEEDLES = 12
 """How many needles are taken from an event at most, the most distinctive first."""
 LEAST, SHORT, LONGEST = 16, 8, 400
+TRIES = 256
+"""How many events that the index names are read; with more, all are searched."""
 FEW = 48
 """Up to this many needles are searched one by one; more are looked up word by word, by their first characters."""
 
@@ -37,7 +40,7 @@ _HASH = re.compile(r"\b[0-9a-fA-F]{12,}\b")
 _BREAKS = re.compile(r"[\r\n]+|(?<=[.!?;])\s+")
 _STARTS = re.compile(r"(?<!\w)\S")
 
-# Where each kind keeps what the agent wrote, and what it read.
+# Where each kind keeps what the agent wrote.
 _WRITTEN = {
     "action.requested": ("input",),
     "action.recorded": ("input",),
@@ -46,18 +49,6 @@ _WRITTEN = {
     "artefact.recorded": ("content", "uri"),
     "subagent.spawned": ("task",),
     "input.requested": ("prompt",),
-}
-_READ = {
-    "message.added": ("content",),
-    "action.succeeded": ("output",),
-    "action.failed": ("output", "error"),
-    "action.recorded": ("output",),
-    "action.reconciled": ("output",),
-    "action.evidence": ("output",),
-    "turn.started": ("input",),
-    "input.answered": ("answer",),
-    "subagent.returned": ("output",),
-    "history.compacted": ("summary",),
 }
 TARGETS = frozenset({*_WRITTEN, "file.changed", "state.patched"})
 _CHUNK = 5_000
@@ -79,7 +70,7 @@ def written_texts(graph: Graph, entry: Entry) -> list[str]:
 
 def readable_text(graph: Graph, entry: Entry) -> str:
     """What a model could read of an event."""
-    return "\n".join(_texts(graph, entry, _READ.get(entry.kind, ())))
+    return "\n".join(_texts(graph, entry, READ_FIELDS.get(entry.kind, ())))
 
 
 def _texts(graph: Graph, entry: Entry, fields: Iterable[str]) -> list[str]:
@@ -92,20 +83,6 @@ def _value(graph: Graph, entry: Entry, value: Value) -> Value:
         return graph.log.value(entry, value)
     except NotFoundError:
         return None  # erased or pruned: no text
-
-
-def texts_of(value: Value) -> Iterator[str]:
-    """All texts in a value, without keys."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, bytes):
-        yield value.decode(errors="replace")
-    elif isinstance(value, dict) and "$erased" not in value:
-        for each in value.values():
-            yield from texts_of(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from texts_of(each)
 
 
 def needles_of(texts: Iterable[str]) -> list[str]:
@@ -201,7 +178,7 @@ def _first_mentions(graph: Graph, wanted: Wanted) -> dict[str, Seq]:
     found = graph.mentions[asked] = {}
     left = dict.fromkeys(wanted)
     by_start = _by_start(wanted)
-    contents = _contents_of_likely_commits(graph, upto, left) if _is_raw(graph, left) else _contents(graph, upto)
+    contents = _likely_contents(graph, upto, left) if _is_raw(graph, left) else _contents(graph, upto)
     for seq, content in contents:
         if not left:
             break
@@ -238,10 +215,41 @@ def _is_raw(graph: Graph, needles: Collection[str]) -> bool:
     return len(needles) <= FEW and not graph.log.engine.abilities.payloads_apart
 
 
-def _contents_of_likely_commits(graph: Graph, upto: Seq, needles: Iterable[str]) -> Iterator[tuple[Seq, str]]:
+def _likely_contents(graph: Graph, upto: Seq, left: Collection[str]) -> Iterator[tuple[Seq, str]]:
+    """What a model could read in the events that may contain a needle that is still `left`, oldest first: in those that
+    the index names, and then in the commits that it does not know. If it names very many, all are searched from
+    there."""
+    known = graph.places.named(left, upto, TRIES) if graph.places is not None else None
+    named, after = known or ((), 0)
+    tries, newest = 0, 0
+    for seq, needle in named:
+        if needle and needle not in left:
+            continue
+        tries += 1
+        if tries == TRIES:
+            after = seq - 1
+            break
+        if seq == newest:
+            continue
+        newest = seq
+        try:
+            entry = graph.log.entry(seq)
+        except CorruptLogError:
+            after = seq - 1
+            break
+        following = graph.log.entry(seq + 1) if entry.kind == "turn.started" and seq < graph.head else None
+        if is_read_by_models(entry, following):
+            yield seq, readable_text(graph, entry)
+    if after < upto:
+        yield from _contents_of_likely_commits(graph, after, upto, left)
+
+
+def _contents_of_likely_commits(
+    graph: Graph, after: Seq, upto: Seq, needles: Iterable[str]
+) -> Iterator[tuple[Seq, str]]:
     """What a model could read in the commits whose bytes contain a needle. Other commits are not decoded."""
     marks = {mark for needle in needles for mark in (needle.encode(errors="replace"), _encode(needle)[1:-1])}
-    for commit, last in read_commits(graph.log.engine, graph.log.segments, upto=upto, payloads=True):
+    for commit, last in read_commits(graph.log.engine, graph.log.segments, after=after, upto=upto, payloads=True):
         graph.notice(commit, last)
         stored = b"\n".join([*(record.body for record in commit.records), *(content for _, content in commit.payloads)])
         if not _may_hold(stored, marks):
@@ -250,7 +258,7 @@ def _contents_of_likely_commits(graph: Graph, upto: Seq, needles: Iterable[str])
         marks |= {digest.hex().encode() for digest, content in commit.payloads if _may_hold(content, marks)}
         entries = open_commit(commit)
         for entry, following in zip(entries, [*entries[1:], None], strict=True):
-            if entry.seq <= last:
+            if after < entry.seq <= last:
                 if following is None and entry.kind == "turn.started" and entry.seq < graph.head:
                     following = graph.log.entry(entry.seq + 1)
                 if is_read_by_models(entry, following):
@@ -295,7 +303,7 @@ def _readable_texts(
         fields = _decode(body or b"{}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return
-    for field in _READ.get(graph.tracks.kinds[seq], ()):
+    for field in READ_FIELDS.get(graph.tracks.kinds[seq], ()):
         value = getattr(fields, field)
         ref = as_ref(value)
         if ref is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,6 +26,9 @@ from wakelog.provenance.targets import Target, What, find, narrow, point_in
 from wakelog.provenance.text_matches import is_target, match
 from wakelog.timeline.slices import tool_of
 from wakelog.timeline.turn_words import TurnWords, request_of_turn
+
+if TYPE_CHECKING:
+    from wakelog.index.word_places import WordPlaces
 
 DEPTH, STEPS = 12, 60
 FAN = 5
@@ -101,35 +105,48 @@ class Why(msgspec.Struct, frozen=True):
 
 
 def why(
-    log: Log, what: What, *, at: Seq | None = None, depth: int = DEPTH, steps: int = STEPS, wide: bool = False
+    log: Log,
+    what: What,
+    *,
+    at: Seq | None = None,
+    depth: int = DEPTH,
+    steps: int = STEPS,
+    wide: bool = False,
+    places: WordPlaces | None = None,
 ) -> Why:
     """Finds where something came from: an event, a turn, a key of the state, a file or a line of it.
 
     `depth` and `steps` limit what is shown (0: no limit), never what is walked. With a limit on the steps, only some
-    events of a range are shown.
+    events of a range are shown. With `places` the index tells where to look for text; the answer is the same.
     """
     mentions: Mentions = {}  # shared by all tries, so that the log is searched for text once
-    answer = None if wide else _answer_from_near_turns(log, what, at, depth, steps, mentions)
+    answer = None if wide else _answer_from_near_turns(log, what, at, depth, steps, mentions, places)
     if answer is not None:
         return answer
     graph = Graph(log, at, wide=wide)
-    graph.mentions = mentions
+    graph.mentions, graph.places = mentions, places
     return _answer(graph, find(graph, what), depth, steps)
 
 
 def _answer_from_near_turns(
-    log: Log, what: What, at: Seq | None, depth: int, steps: int, mentions: Mentions
+    log: Log,
+    what: What,
+    at: Seq | None,
+    depth: int,
+    steps: int,
+    mentions: Mentions,
+    places: WordPlaces | None = None,
 ) -> Why | None:
     """The answer from the turns around the target; None if it takes the whole graph."""
     if not (isinstance(what, int) or is_key(what) or point_in(what)):
         return None
     head = log.head().seq if at is None else at
-    plain = PlainLog(log, head)
+    plain = PlainLog(log, head, known_upto=0 if places is None or places.is_marked else places.upto)
     if log.part_at_head("trust", head):
         return None
     for back in TURNS_BEFORE:
         graph = NearGraph(log, at, plain, head)
-        graph.mentions = mentions
+        graph.mentions, graph.places = mentions, places
         target = find(graph, what)
         if not target.seqs:
             return None

@@ -28,12 +28,12 @@ def open_index(engine: Engine) -> Index:
 
         return RemoteIndex(engine)
     if engine.abilities.keeps_index:
-        from wakelog.index.shared import SharedIndex
+        from wakelog.index.shared_index import SharedIndex
 
         return SharedIndex(engine, index_path(engine))
     if engine.abilities.index is not None and encryption is None:
         try:
-            from wakelog.index.sharded import ShardedIndex
+            from wakelog.index.sharded_index import ShardedIndex
         except ImportError as exc:
             raise UnsupportedError(
                 "an index in PostgreSQL needs asyncpg", kind="missing-extra", hint="pip install 'wakelog[postgres]'"
@@ -44,9 +44,14 @@ def open_index(engine: Engine) -> Index:
 
 def has_index(engine: Engine) -> bool:
     """Whether these sessions have an index."""
-    path = index_path(engine)
     abilities = engine.abilities
-    return abilities.keeps_index or abilities.index is not None or (path is not None and path.exists())
+    return abilities.keeps_index or abilities.index is not None or has_local_index(engine)
+
+
+def has_local_index(engine: Engine) -> bool:
+    """Whether these sessions have an index in a file."""
+    path = index_path(engine)
+    return path is not None and path.exists()
 
 
 def index_path(engine: Engine) -> Path | None:

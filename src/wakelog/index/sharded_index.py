@@ -30,7 +30,7 @@ from wakelog.index.projector import Projector
 from wakelog.index.read_ahead import reading_ahead
 from wakelog.index.results import AsOf
 from wakelog.index.shard_book import ShardedDatabase, ShardRow
-from wakelog.index.shared import SharedConnection, SharedIndex
+from wakelog.index.shared_index import SharedConnection, SharedIndex
 from wakelog.model.shards import ShardChange
 
 ANSWER_S = 1.0
