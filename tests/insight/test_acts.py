@@ -35,6 +35,22 @@ from wakelog.model.command_lines import command_line, shell_commands, written_fi
         ("docker compose up -d --build", "build pass"),
         ("GOEXPERIMENT=simd go1.26rc2 test ./...", "test pass"),
         ("bun --bun vitest run", "test pass"),
+        ("uv run -m pytest -x", "test pass"),
+        ("npx -y -p typescript tsc", "types pass"),
+        ("pnpm -F api exec vitest run", "test pass"),
+        ("docker compose -f a.yml run --rm web pytest -q", "test pass"),
+        ("docker exec -it c bash -c 'make lint'", "lint pass"),
+        ("kubectl exec pod -- pytest", "test pass"),
+        ("./gradlew :app:testDebugUnitTest", "test pass"),
+        ("mvn -q clean install", "build pass"),
+        ("nx run web:test", "test pass"),
+        ("make lint-tests", "lint pass"),
+        ("npm run typecheck", "types pass"),
+        ("cargo fmt -- --check", "lint pass"),
+        ("terraform validate", "types pass"),
+        ("python -m coverage run -m pytest", "test pass"),
+        ("bash scripts/run_tests.sh", "test pass"),
+        ("node --check a.js", "build pass"),
     ],
 )
 def test_a_check_is_known_by_its_program(command: str, detail: str) -> None:
@@ -53,6 +69,12 @@ def test_a_check_is_known_by_its_program(command: str, detail: str) -> None:
         "pytest --version",
         "docker compose up -d",
         "docker-compose logs build",
+        "npm ci",
+        "npm install --save-dev eslint",
+        "npm run generate-types",
+        "docker run -d -p 80:80 nginx",
+        "cargo fmt",
+        "sed -i '' 's/a/b/' a.go",
     ],
 )
 def test_what_only_mentions_a_check_is_none(command: str) -> None:
@@ -75,6 +97,36 @@ def test_what_only_mentions_a_check_is_none(command: str) -> None:
 def test_a_check_has_a_result_even_behind_a_pipe(command: str, output: str, fails: bool, result: str) -> None:
     [found] = find_checks(Scene().runs(command, output, fails=fails).done())
     assert found.detail.split()[1] == result
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [("pytest -q | tail -3", ""), ("npm test", "Command running in background with ID: b1")],
+)
+def test_a_result_that_nothing_tells_is_unknown(command: str, output: str) -> None:
+    [found] = find_checks(Scene().runs(command, output).done())
+    assert found.detail == "test unknown"
+
+
+def test_a_check_that_the_user_refused_has_no_result() -> None:
+    refused = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+    assert not list(find_checks(Scene().runs("npm run typecheck", refused, fails=True).done()))
+
+
+@pytest.mark.parametrize(
+    ("script", "files"),
+    [
+        ("node -e \"require('fs').writeFileSync('a.txt', 'some longer text')\"", ["a.txt"]),
+        ("python - <<'E'\np = Path(name)\np.write_text('x')\nE", ["(a file)"]),
+    ],
+)
+def test_a_script_on_the_command_line_writes_files(script: str, files: list[str]) -> None:
+    assert written_files(script) == files
+
+
+@pytest.mark.parametrize("tool", ["search_replace", "replace_string_in_file", "apply_diff", "mcp__fs__write_file"])
+def test_the_editing_tools_of_other_agents_write(tool: str) -> None:
+    assert act_of(Did(1, tool, "external", {"path": "a.py"}, "succeeded")) == "write"
 
 
 def test_a_check_that_did_not_start_has_no_result() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.insight.turns import Scene
-from wakelog.insight.blocks import Finding, TextSpan
+from wakelog.insight.blocks import Finding, SpokenText, TextSpan
 from wakelog.insight.decisions import find_decisions
 from wakelog.insight.derivation import DEFAULT_SCORE, LATER_SCORE, minor_decisions
 
@@ -229,3 +229,67 @@ def test_why_the_approach_was_changed_is_not_told_again_as_a_decision() -> None:
     same, other = (Finding("decision", TextSpan(seq, 0, 20, 30), score=DEFAULT_SCORE) for seq in (3, 5))
     change = Finding("approach_change", TextSpan(3, 0, 40, 60), reason=same.span, score=4)
     assert minor_decisions([change, same, other], 4) == [same]
+
+
+def test_what_is_left_as_it_is_is_a_decision() -> None:
+    left = "I didn't rename the column, since two other services read it."
+    assert [_quoted(Scene().says(f"Here is how it works.\n\n{left}"))] == [[left]]
+
+
+def test_each_item_under_a_heading_for_decisions_is_one() -> None:
+    scene = (
+        Scene()
+        .edits("a.py")
+        .says("Built it.\n\n## Design decisions\n- Plain SQL, no ORM\n- Single table with a tenant column\n\nBye.")
+    )
+    assert {"Plain SQL, no ORM", "Single table with a tenant column"} <= set(_all(scene))
+
+
+def test_a_diagnosis_before_a_short_announcement_is_the_decision() -> None:
+    scene = Scene().says("Line 14 has an invalid tag, so the file does not match the schema. Let's fix this:").edits()
+    assert _quoted(scene) == ["Line 14 has an invalid tag, so the file does not match the schema."]
+
+
+def test_the_first_change_counts_more_than_a_later_one() -> None:
+    first = "I'll use the parser of the runtime instead of a new one in this package."
+    later = Scene().edits("b.py").says(first).edits("a.py")
+    assert max(f.score for f in find_decisions(Scene().says(first).edits("a.py").done())) > max(
+        (f.score for f in find_decisions(later.done())), default=0
+    )
+
+
+def test_to_begin_with_what_was_asked_for_is_no_decision() -> None:
+    asked = "Create a React application with Bootstrap and TypeScript that serves as a quiz for scientists"
+    scene = (
+        Scene()
+        .user(asked)
+        .says("I'll create the React application with Bootstrap and TypeScript for the quiz.")
+        .edits()
+    )
+    assert _quoted(scene) == []
+
+
+def test_a_sentence_that_introduces_a_short_list_is_quoted_with_it() -> None:
+    text = "The most straightforward solution would be to:\n\n1. Remove the old directory\n2. Start the session fresh"
+    scene = (
+        Scene().says(f"Nothing is registered, which is causing the error.\n\n{text}\n\nLet's do that:").runs("rm -rf x")
+    )
+    assert text in _all(scene)
+
+
+def test_a_cause_is_a_better_reason_than_a_purpose() -> None:
+    cause = "The error is caused by entries of which the position is missing."
+    scene = Scene().says(f"{cause} I will change the sorting line to avoid this error.").edits()
+    [found] = _shown(scene)
+    assert found.reason is not None
+    said = scene.blocks[0]
+    assert isinstance(said, SpokenText)
+    assert said.text[found.reason.start : found.reason.end] == cause
+
+
+def _all(scene: Scene) -> list[str]:
+    return [scene.quote(found) for found in find_decisions(scene.done())]
+
+
+def _quoted(scene: Scene) -> list[str]:
+    return [scene.quote(found) for found in _shown(scene)]

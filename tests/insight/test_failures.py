@@ -107,3 +107,18 @@ def test_a_title_is_not_quoted_as_the_cause() -> None:
     )
     [found] = _of(scene, "approach_change")
     assert found.reason is None
+
+
+def test_what_the_user_says_did_not_help_is_a_dead_end_and_what_follows_a_change() -> None:
+    scene = (
+        Scene().user("still the same").says("Let me try a different approach: a wrapper that gets the events.").edits()
+    )
+    found = {f.kind: f for f in find_failures(scene.done(), is_reaction=True)}
+    assert scene.quote(found["dead_end"]) == "still the same"
+    assert found["approach_change"].calls == (1002,)
+    assert not list(find_failures(scene.done()))
+
+
+def test_a_condition_reports_no_dead_end() -> None:
+    scene = Scene().user("If the output is the same, then we are done.").says("I'll compare the two files.").edits()
+    assert not list(find_failures(scene.done(), is_reaction=True))

@@ -74,3 +74,12 @@ def test_a_full_stop_in_code_ends_no_sentence() -> None:
     text = "I should use it (after checking for `.` in it). Then done."
     assert [s.text for s in sentences_of(text)] == ["I should use it (after checking for `.` in it).", "Then done."]
     assert [s.text for s in sentences_of("It is the third.I will use it.")] == ["It is the third.", "I will use it."]
+
+
+def test_a_sentence_knows_the_heading_above_it() -> None:
+    text = "## Key decisions\n- One file.\n\n**Tests**\nAll pass.\n\nMinimal fix\n\nAdd a check.\n"
+    titles = {s.text: s.title for s in sentences_of(text)}
+    assert titles["One file."] == "Key decisions"
+    assert titles["All pass."] == "Tests"
+    assert titles["Add a check."] == "Minimal fix"
+    assert [s.text for s in sentences_of(text) if s.is_item] == ["One file."]

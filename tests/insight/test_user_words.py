@@ -157,3 +157,49 @@ def test_a_question_that_the_agent_finds_right_is_no_correction() -> None:
     derive(Scene(1).user(FIRST).says("I added `edit`.").done(), carry)
     scene = Scene(2).user("what's the source for `edit` ?").says("You're right, there is none.")
     assert not [f for f in derive(scene.done(), carry) if f.kind == "correction"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "push it",
+        "follow camelCase and add the number",
+        "drivers is not the correct endpoint",
+        "I just realized that some files are missing, i will paste them in a folder, can you merge them for me",
+    ],
+)
+def test_an_order_and_a_contradiction_are_a_new_goal_also_after_a_question(words: str) -> None:
+    _, found = _second(words, "I found two ways. Which one do you want?")
+    assert [f.detail for f in found if f.kind == "goal"] == [""]
+
+
+@pytest.mark.parametrize("words", ["go ahead and make this change", "@agent Try again", "@logs/run.txt:10-20"])
+def test_a_mention_and_a_go_ahead_carry_the_goal(words: str) -> None:
+    _, found = _second(words, "Shall I change it?")
+    assert [f.detail for f in found if f.kind == "goal"] == ["carried"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Now explain the second step. Do not modify any files yet.",
+        "Implement it. Then run the tests. Stop after that so I can review it.",
+        "check if there's code that it's not being used",
+    ],
+)
+def test_a_limit_in_an_order_is_no_correction(words: str) -> None:
+    _, found = _second(words)
+    assert not [f for f in found if f.kind in ("correction", "redirect", "failure_report")]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Instead of passing the tree at each call site, can we just set up a context object?",
+        "it's still too fast, reduce it by another third",
+        "remove the directory and forget about that part of it",
+    ],
+)
+def test_what_is_wanted_otherwise_is_a_correction(words: str) -> None:
+    _, found = _second(words)
+    assert [f for f in found if f.kind in ("correction", "redirect", "failure_report")]

@@ -6,10 +6,10 @@ import re
 from typing import Final
 
 from wakelog.insight.blocks import Did
-from wakelog.model.call_acts import SHELL_TOOLS, Act, act_of_call, checks_in
+from wakelog.model.call_acts import SHELL_TOOLS, Act, act_of_call
 from wakelog.model.command_lines import command_line, patched_files, written_files
 
-__all__ = ["Act", "act_of", "checks_in", "files_of", "is_refused", "works_on_files"]
+__all__ = ["Act", "act_of", "files_of", "is_refused", "works_on_files"]
 
 _REFUSED: Final = re.compile(
     r"patch rejected by user|has (?:NOT|not) been applied|edit has introduced (?:new )?(?:syntax )?error"

@@ -23,6 +23,7 @@ _SCORE_MIN: Final = 3
 _FAILS: Final = phrases(
     r"""
     (?:still|again)\b.{0,40}\b<bad>
+    (?:is|are|'s|'re) still (?!fine|ok|okay|good|valid|true|needed|in progress|working|passing|open)\w+
     (?:does|did|do|is|are|was|were|has|have)(?: not|n't)\b.{0,30}\b<does>
     (?:is|are|'s|'re) not \w+ing
     not (?:working|loading|showing|building|passing)
@@ -53,7 +54,7 @@ _NO: Final = re.compile(r"(?:no|nope|nah)\b", re.IGNORECASE)
 _WANT: Final = phrases(r"i (?:don't|do not) want (?:a|an|the|you|any|it|this|that)")
 _REJECTS: Final = phrases(
     r"""
-    ^(?:no|nope|nah|stop|hold on|hmm+,? no|not quite|wrong)
+    ^(?:no|nope|nah|stop(?! (?:there|here|after|when|once|before|if))|hold on|hmm+,? no|not quite|wrong)
     ^wait[,.!]
     ^not (?:that|this|the|like|what)
     that(?:'s| is) (?:not|n't|wrong|incorrect|the wrong)
@@ -74,7 +75,8 @@ _REJECTS: Final = phrases(
     i(?:'ve| have)? (?:already|previously) (?:told|said|mentioned|provided|gave)
     unacceptable|i disagree
     (?:above|over|outside|beyond|exceeds?) my budget
-    (?:seems?|is|are) (?:a bit |a little |way |still )?too (?:low|high|expensive|much|little)
+    (?:it|this|that|they|might|still)(?:'s| is| are| seems?| looks?| be)? (?:\w+ )?too (?!bad|soon|good|late to)\w+
+    forget (?:about )?(?:that|this|it)|(?:ignore|skip|drop) (?:that|this) (?:part|idea|one|step)
     (?:don't|do not) want to be transferred
     ^i (?:do )?(?:understand|see|know)\b[^.?!]{0,60}\bbut please (?!<mild>)\w+
     ^i (?:really )?appreciate (?:the|that|this) [^.?!]{0,40}\bbut i(?:'m| am|'d| would)\b
@@ -90,6 +92,7 @@ _REDIRECTS: Final = phrases(
     instead(?: of)?|rather than
     ^actually
     ^(?:yes|yeah|yep|ok|okay|sure),? but
+    ^instead of [^,]{3,80}, (?:can|could|let's|please|just|use|do|make|why)
     let's (?:only|just|not)
     but (?:leave|keep)
     i(?:'d| would) (?:rather|prefer)
@@ -122,9 +125,14 @@ _NOT_REJECTED: Final = phrases(
     """
 )
 _ASKS_HOW: Final = re.compile(r"(?:how|what|can|could|is|are|does|where|when|should)\b.*\?$", re.IGNORECASE | re.DOTALL)
+_FORBIDS: Final = re.compile(r"(?:please )?(?:don['’]t|do not|never)\b", re.IGNORECASE)
+"""In the middle of an order, it limits the next step and rejects nothing."""
 _IF_INSTEAD: Final = re.compile(
     r"\b(?:if|whether|could|can|would|is it possible|possible|in case)\b[^.;\n]*\binstead\b|\binstead\b[^.\n]*\?", re.I
 )
+_SUPPOSES: Final = re.compile(r"^(?:if|in case)\b|\b(?:check|see|find out|know) (?:if|whether)\b", re.IGNORECASE)
+_AS_INSTEAD: Final = re.compile(r"instead of\b", re.IGNORECASE)
+"""A question that starts so asks for another way."""
 _WISH: Final = phrases(
     r"""
     always|never(?! ?mind)|from now on|in (?:the )?future|going forward
@@ -184,17 +192,18 @@ def _score_kinds(text: str, place: int, *, is_answer: bool, asks_details: bool) 
     """A score for each kind that matches. A "no" to a question of the agent is primarily an answer."""
     if place < 2 and _AGAIN.match(text):
         yield 3, "correction"
-    if _ASKS_HOW.match(text):
+    if _ASKS_HOW.match(text) and not _AS_INSTEAD.match(text):
         return
-    if _FAILS.search(text) and not text.lower().startswith(("if ", "in case")):
+    if _FAILS.search(text) and not _SUPPOSES.search(text):
         yield (3 if place < 3 else 1), "failure_report"
     if _REJECTS.search(text) and not (place == 0 and _NOT_REJECTED.search(text)):
         is_no = bool(_NO.match(text)) or not _REJECTS.search(_WANT.sub(" ", text))
-        yield (1 if is_no and (is_answer or text.count(" ") < 2) else 3), "correction"
-    if _REDIRECTS.search(text) and not _IF_INSTEAD.search(text):
+        is_limit = bool(_FORBIDS.match(text)) and (place > 0 or " yet" in text)
+        yield (1 if is_limit or (is_no and (is_answer or text.count(" ") < 2)) else 3), "correction"
+    if _REDIRECTS.search(text) and (_AS_INSTEAD.match(text) or not _IF_INSTEAD.search(text)):
         is_plain = bool(_PREFERS.search(text)) and not _CHANGES.match(text)
         is_plain = is_plain or (asks_details and bool(_ACTUALLY.match(text)))
-        yield (1 if is_answer and is_plain else 3), "redirect"
+        yield (1 if place > 1 or (is_answer and is_plain) else 3), "redirect"
 
 
 def find_preferences(turn: TurnBlocks) -> Iterator[Finding]:

@@ -48,14 +48,19 @@ def _at_word_boundaries(phrase: str) -> str:
 COMMITS: Final = phrases(
     r"""
     <lead> <adverbs>(?!<looks>|be\b|have\b|do\b|<adverbs>\W)[a-z]+
+    <lead> <adverbs>do .{3,60} instead
     (?:i|we)(?:'m| am|'re| are) (?:planning|aiming|switching|moving|choosing|using|opting|keeping|adding|removing)
+    ^(?:also )?needs? to <adverbs>(?!<looks>|be\b|have\b)[a-z]+
     (?:planning|aiming|preparing|plan is) to (?!<looks>)\w+
     (?:needs? to|has to|have to|ought to) (?:\w+ )?be \w+(?:ed|t|n)
     ^(?:using|keeping|switching|going|choosing|moving|adding|removing|skipping|leaving|reverting|replacing)<goes>
     ^(?:splitting|falling back|opting|sticking|fixing|changing|making|rewriting|extracting|converting|pinning|wiring)
+    ^(?:building|creating|implementing|introducing|wrapping|treating|storing|merging|putting|setting|dropping)<goes>
+    ^(?:then |so )?(?:it|this|that|these|they|the) (?:\S+ ){0,4}should (?:just |simply |only )?<do> (?!<well>)
     ^(?:now |then |next,? )?(?:fix|replace|switch|rewrite|extract|convert|wire) (?:the|it|this|that|these|those)
     (?:i|we) (?:can|could) (?:just|simply|instead|safely)
     the (?:key|trick|idea|plan|goal here) is to
+    ^(?:then |so )?try \w+ing
     ^\w+ing .{3,80} (?:fixes|solves|resolves|avoids|would fix|should fix|will fix)
     should (?:\w+ ){1,6}?(?:instead of|rather than)
     should (?:keep|stay|remain|continue)
@@ -64,6 +69,8 @@ COMMITS: Final = phrases(
     """.replace("<lead>", _LEAD)
     .replace("<adverbs>", _ADVERBS)
     .replace("<looks>", _LOOKS)
+    .replace("<do>", "(?:be|use|go|live|return|come|happen)")
+    .replace("<well>", "able|fine|safe|enough|ok|good|no|working|done|ready")
     .replace("<goes>", r"\b(?![^.,;]{0,80}\b(?:is|are|was|were|does|do|did|would|will|can)(?:n't| not)\b)")
 )
 """The agent commits to something that is more than a look."""
@@ -89,10 +96,20 @@ DID: Final = phrases(
     "chosen, opted, picked, issued, granted, refunded, approved, waived, credited",
 )
 
+DONE: Final = phrases(
+    r"""
+    ^(?:also )?(?!<checked>)[a-z]{3,}ed (?:the|a|an|all|\w+)
+    """,
+    checked="verif, test, confirm, check, review, search, look, commit, push, install, explor, need, complet, pass"
+    ", fail, bas, relat, expect, unexpect, interest, compil, analy, inspect, examin, identif, ask, start, finish, merg",
+)
+"""It starts with what was done, whatever it was."""
+
 FIX: Final = phrases(
     r"""
-    (?:the|my|a|one) (?:\w+ )?<way>(?: to do)?(?: <of>)?(?: is|'s|:| would be| will be| was)(?: \w+)? to
+    (?:the|my|a|one) (?:\w+ ){0,3}?<way>(?: to do)?(?: <of>)?(?: is|'s|:| would be| will be| was)(?: \w+)? to
     (?:the|my) <way> (?:is|was) (?:logically|still)
+    ^(?:the|my) <way>(?: here)? is (?:\w+ )?(?:simple|straightforward|clear|easy|trivial)(?:\W*$|: \w+)
     ^(?:\w+,? )?to (?:fix|solve|resolve|address|handle) (?:this|that|the|it)\b[^.:]{0,80}, (?:i|we|the)
     ^(?:the |my )?(?:fix|solution|workaround|decision)(?: here| applied)?(?: \([^)]*\))?: \w+
     (?:the|a) <good> <way>(?: <of>)? (?:is|was|would be|here is)
@@ -103,7 +120,8 @@ FIX: Final = phrases(
     way="fix, solution, approach, way, option, answer, plan, strategy, idea, workaround, thing, move, choice, design,"
     "policy, path, route",
     of="here, forward, for this, for that",
-    good="better, best, right, correct, proper, cleanest, simplest, safest, real, robust, cleaner, safer, simpler",
+    good="better, best, right, correct, proper, cleanest, simplest, safest, real, robust, cleaner, safer, simpler,"
+    "most \\w+, minimal",
 )
 
 STRONG: Final = phrases(
@@ -147,10 +165,10 @@ PROPOSES: Final = phrases(
     r"""
     i(?:'d| would)? (?:recommend|suggest|propose|advise|argue|lean)
     my (?:recommendation|suggestion|proposal|preference|instinct|take|advice|vote)
-    recommend(?:ation|ed)?
+    recommend(?:ation|ed)?(?! changes)
     would probably be
     the approach would be
-    propos(?:al|e)
+    ^(?:my |the )?proposal|(?:i|we)(?:'d)? propose
     i(?:'d| would) (?:say|go|keep|leave|use|add|start|prefer|rather|do|wait)
     would be (?:better|best|safer|simpler|cleaner)
     my (?:default )?plan
@@ -192,7 +210,7 @@ SEEKS: Final = phrases(
 
 GRANTS: Final = phrases(
     r"""
-    \w+(?:'re| are| is|'s| makes? (?:him|her|them|you|it)) (?:\w+ )?eligible (?:for|to)
+    \w(?:'re| are| is|'s| makes? (?:him|her|them|you|it)) (?:\w+ )?eligible (?:for|to)
     (?:you|they|he|she) (?:qualif(?:y|ies)|(?:are|is) entitled) (?:for|to)
     """
 )
@@ -258,6 +276,13 @@ STATED: Final = phrases(
     it="it, this, that, these, they, the, we, i",
 )
 """A sentence that can be quoted as a reason. One that starts with "so" is a conclusion; its reason comes before."""
+
+CAUSE: Final = phrases(
+    r"because|since|due to|given (?:that|the|this)|as (?:it|this|they|the|there) (?:\w+ )?(?:is|are|was|has|does)"
+)
+"""A reason that is a cause, not a purpose."""
+
+POINTS_BACK: Final = phrases(r"^(?:this|that|it|these|they|otherwise|which)")
 
 UNSURE: Final = phrases(
     r"""
@@ -355,7 +380,9 @@ DOUBTS: Final = phrases(
 DIRECTS: Final = phrases(
     r"""
     ^(?:do not|don't|never|avoid|defer|default to|prefer|keep|leave|skip|drop|stick|stay)
-    """
+    ^(?:for [^:]{2,40}: )?(?:you|we)(?:'ll)? (?:need to|should|must) (?!<looks>)\w+
+    ^(?:i |we |you )?could (?:also |just |instead )?(?!you\b|<looks>)\w+
+    """.replace("<looks>", _LOOKS)
 )
 """In advice: it tells the user what to do or to leave out."""
 
@@ -375,6 +402,7 @@ RETELLS: Final = phrases(
     ^(?:this|that|it) (?:is|was|might be|may be|could be) (?:probably |likely )?because
     ^(?:this|that|it) (?:seems|looks|appears|makes sense)
     ^as (?:suggested|requested|expected)
+    ^(?:this|that|it|which) (?:will|makes|gives|provides|ensures|allows|lets|helps|lays)
     ^(?:this|that) should (?:keep|ensure|make|fix|help|work|allow|prevent|be (?:enough|fine|safe))
     """,
     who="user, pr, issue, task, description, problem statement, message, error, output, question",

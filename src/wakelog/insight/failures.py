@@ -16,6 +16,7 @@ from wakelog.insight import cues
 from wakelog.insight.acts import act_of, is_refused
 from wakelog.insight.blocks import Block, Did, Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of
+from wakelog.insight.user_words import words_of
 from wakelog.model.command_lines import command_line, shell_commands
 
 _SIBLING: Final = re.compile(r"Sibling tool call errored|cancelled because another|not executed because")
@@ -31,6 +32,11 @@ _OTHER_WAY: Final = re.compile(
 _NEW_WAY: Final = re.compile(
     r"\b(?:different|another|alternative|simpler) (?:approach|way|method|strategy|route)\b|\bfrom scratch\b", re.I
 )
+_NO_CHANGE: Final = re.compile(
+    r"^(?!if\b).*?(?:\bstill\b(?! too\b)|\bthe same\b|^same\b|\bno (?:change|difference|effect)\b|\bworse\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The user says that an attempt changed nothing."""
 _REPAIR: Final = re.compile(
     r"\b(?:syntax|indentation|quot\w+|escap\w+|typo|path with|paths with|correct(?:ing)? (?:the )?(?:path|command"
     r"|syntax))\b|\bread the file\b|\bdoes not exist\b|\bagain\b|\bmade a mistake\b|\bheredoc\b|&&|\bone line\b"
@@ -74,7 +80,7 @@ _OWN_FLAW: Final = re.compile(
 )
 """It gives up its own proposal, which may not have been tried by a call."""
 _NOT_DEAD: Final = re.compile(
-    r"\bif (?:it|that|this)\b|\?\s*$|\bstill (?:works?|pass\w*|need to|valid)\b|\bto (?:make sure|ensure|verify"
+    r"\bif (?:it|that|this|neither)\b|\?\s*$|\bstill (?:works?|pass\w*|need to|valid)\b|\bto (?:make sure|ensure|verify"
     r"|see)\b|\bno longer\b|\bbecause I (?:did|had|forgot|used|made)|\bI made a mistake\b|\bwithout (?:my|the"
     r"|our|these) changes?\b|\bas expected\b|, maybe\b|\b(?:previously|earlier)\b|\breproduc\w+ (?:script|test|case)\b"
     r"|\bwould (?:not|n't)\b|\bmight\b|\bthe (?:user|issue) (?:says|reports)\b",
@@ -111,6 +117,8 @@ _IDLE: Final = frozenset({"cd", "echo", "export", "set", "sleep"})
 CHANGE_WITHIN: Final = 8
 """How many texts and calls there may be between a failure and what was done instead."""
 CHANGE_SCORE_MIN: Final = 4
+REPORT_WITHIN: Final = 6
+"""How many sentences of the user's words may report that a change did not help."""
 
 
 class FailedCalls(msgspec.Struct):
@@ -120,14 +128,46 @@ class FailedCalls(msgspec.Struct):
     method: str
 
 
-def find_failures(turn: TurnBlocks) -> Iterator[Finding]:
-    """Changes of approach and dead ends of a turn, in order."""
-    changes = list(_changes_after_failures(turn.blocks))
+def find_failures(turn: TurnBlocks, *, is_reaction: bool = False) -> Iterator[Finding]:
+    """Changes of approach and dead ends of a turn, in order. `is_reaction` says that the user does not accept what the
+    agent changed in the turn before."""
+    report = _report_in(turn) if is_reaction else None
     dead_ends = list(_dead_ends(turn.blocks))
+    changes = list(_changes_after_failures(turn.blocks))
+    if report is not None:
+        yield Finding("dead_end", report, report, score=3)
+        changes = [*_change_after_report(turn.blocks, report), *changes]
     found = {(change.span.seq, change.span.block) for change in changes}
     yield from changes
     yield from (c for c in _changes_after_dead_ends(turn.blocks, dead_ends) if (c.span.seq, c.span.block) not in found)
     yield from dead_ends
+
+
+def _report_in(turn: TurnBlocks) -> TextSpan | None:
+    """Where the user says that what was tried changed nothing, or not enough."""
+    block, start, end = words_of(turn)
+    if block is None:
+        return None
+    told = next((s for s in sentences_of(block.text[start:end])[:REPORT_WITHIN] if _NO_CHANGE.search(s.text)), None)
+    return block.span(start + told.start, start + told.end) if told else None
+
+
+def _change_after_report(blocks: Sequence[Block], report: TextSpan) -> Iterator[Finding]:
+    """What the agent then does differently: the sentence before its first effect that names another way, or commits to
+    one."""
+    acts = ((n, b) for n, b in enumerate(blocks) if isinstance(b, Did) and act_of(b) == "write")
+    first, new = next(acts, (0, None))
+    if new is None:
+        return
+    told = [
+        (b, s) for b in blocks[:first] if isinstance(b, SpokenText) and b.who == "agent" for s in sentences_of(b.text)
+    ]
+    for cue in (_NEW_WAY, _OTHER_WAY, cues.COMMITS, cues.FIX):
+        for said, sentence in reversed(told):
+            if cue.search(sentence.text) and not cues.ROUTINE.search(sentence.text):
+                span = said.span(sentence.start, sentence.end)
+                yield Finding("approach_change", span, report, CHANGE_SCORE_MIN, (new.seq,))
+                return
 
 
 def method_of(call: Did) -> str:
@@ -190,7 +230,7 @@ def _change(blocks: Sequence[Block], failure: FailedCalls, place: int, new: Did)
     else:
         score -= 1
     score += {"write": 1, "run": 1, "look": -1, "check": -1}.get(act, -3) + min(count - 1, 2)
-    if sentence is not None and _REPAIR.search(sentence.text):
+    if sentence is not None and (_REPAIR.search(sentence.text) or len(content_words(sentence.text)) < 2):
         score -= 2
     if _is_wanted_failure(blocks, failure.calls[-1][0], place):
         score -= 4

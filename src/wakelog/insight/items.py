@@ -46,7 +46,7 @@ class InsightItem(msgspec.Struct, frozen=True):
     checks: tuple[str, ...] = ()
     """What was checked: test, lint, types, build."""
     result: str = ""
-    """For a check: pass or fail. For a goal: carried, if the words only continue the one before."""
+    """For a check: pass, fail or unknown. For a goal: carried, if the words only continue the one before."""
     files: tuple[str, ...] = ()
     open_items: tuple[str, ...] = ()
     """For pending work: the open items of a todo list."""

@@ -33,15 +33,18 @@ class Carry(msgspec.Struct):
 def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
     """The findings of one turn. `carry` comes from the turn before and is updated for the next one."""
     found: list[Finding] = []
+    is_reaction = False
     goal = find_goal(turn, carry.goal, carry.heard)
     if goal is not None:
         found.append(goal)
-        found += find_corrections(turn, carry.is_first, last_agent_words(carry.heard))
+        reactions = list(find_corrections(turn, carry.is_first, last_agent_words(carry.heard)))
+        is_reaction = bool(reactions and carry.heard and carry.heard[-1].has_work)
+        found += reactions
         found += find_preferences(turn)
         carry.goal = goal
         carry.is_first = False
     found += find_decisions(turn, carry.heard)
-    found += find_failures(turn)
+    found += find_failures(turn, is_reaction=is_reaction)
     found += find_pending(turn)
     found += find_checks(turn)
     found += find_files(turn)

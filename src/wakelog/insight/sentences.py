@@ -15,14 +15,17 @@ import msgspec
 
 TEXT_MAX: Final = 30_000
 SENTENCE_MAX: Final = 1200
+TITLE_MAX: Final = 60
 """Limits in characters that normal text does not reach. Patterns are not applied to more than this."""
 
 _FENCE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _LINE: Final = re.compile(r"[^\n]+")
 _ITEM: Final = re.compile(r"\s*(?:[-*•+]\s+|\d{1,2}[.)]\s+|#{1,6}\s+|>\s*)*")
+_BULLET: Final = re.compile(r"\s*(?:[-*•+]|\d{1,2}[.)])\s+")
+_BOLD: Final = re.compile(r"\*\*[^*]+\*\*:?")
 _LABEL: Final = re.compile(r"(?:THOUGHT|DISCUSSION|Thought|Plan|PLAN):\s*")
 _END: Final = re.compile(r"""[.!?:][)"'’”*_`]*(?=\s+|$)|[.!?](?=[A-Z][a-z]|I['’ ])""")
-_SHORT: Final = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig)|\b[A-Z]|(?:^|\s)\d{1,2})\.$", re.IGNORECASE)
+_SHORT: Final = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig)|\b[A-Z]|(?:^|[\s*])\d{1,2})\.$", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _CODE: Final = re.compile(r"`[^`\n]*`|https?://\S+|\S*[/\\_]\S*")
 
@@ -59,6 +62,10 @@ class Sentence(msgspec.Struct, frozen=True, gc=False):
     end: int
     text: str
     is_heading: bool = False
+    title: str = ""
+    """The heading it stands under."""
+    is_item: bool = False
+    """Whether it starts an item of a list."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -70,10 +77,15 @@ def sentences_of(text: str) -> tuple[Sentence, ...]:
 
 def _sentences(text: str) -> Iterator[Sentence]:
     prose = _FENCE.sub(lambda m: _blank(m[0]), text)
+    title = ""
     for line in _LINE.finditer(prose):
         if line[0].lstrip().startswith("|"):
             continue
         start = line.start() + _ITEM.match(line[0]).end()  # type: ignore[union-attr]  # it matches the empty text too
+        is_heading = line[0].lstrip().startswith("#")
+        if is_heading or _is_title(prose, line.start(), start, line.end()):
+            title = prose[start : line.end()].strip(" *:#")
+        is_item = bool(_BULLET.match(line[0]))
         label = _LABEL.match(prose, start, line.end())
         start = label.end() if label else start
         for end in _ends(prose, start, line.end()):
@@ -81,8 +93,20 @@ def _sentences(text: str) -> Iterator[Sentence]:
             lead = len(piece) - len(piece.lstrip())
             body = piece.strip()
             if body:
-                yield Sentence(start + lead, start + lead + len(body), body, line[0].lstrip().startswith("#"))
+                yield Sentence(start + lead, start + lead + len(body), body, is_heading, title, is_item)
+                is_item = False
             start = end
+
+
+def _is_title(prose: str, first: int, start: int, end: int) -> bool:
+    """Whether a line is a heading without its mark: short, without a full stop, between empty lines; or bold."""
+    words = prose[start:end].strip()
+    if len(words) > TITLE_MAX or not words or words[-1] in ".!?,;":
+        return False
+    if _BOLD.fullmatch(words):
+        return True
+    is_apart = prose[max(first - 2, 0) : first].strip() == "" and prose[end : end + 2].strip() == ""
+    return is_apart and first > 0 and end < len(prose) and words[0].isupper() and words[-1] != ":"
 
 
 def _ends(prose: str, start: int, stop: int) -> Iterator[int]:

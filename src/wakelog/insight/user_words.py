@@ -24,23 +24,28 @@ _STARTS: Final = (
     re.compile(r"^(?:Here's the issue text:\s*\n)?ISSUE:\s*\n", re.MULTILINE),
     re.compile(r"^<pr_description>\s*\n(?:Consider the following PR description:\s*\n)?", re.MULTILINE),
     re.compile(
-        r"^[ \t]*<(?:issue|task|user_query|user_request|uploaded_files_issue)>\s*|<command-args>\s*", re.MULTILINE
+        r"^[ \t]*<(?:issue|task|user_query|user_request|user_message|userRequest|feedback|uploaded_files_issue)>\s*"
+        r"|<command-args>\s*",
+        re.MULTILINE,
     ),
 )
 _ENDS: Final = re.compile(
     r"^(?:INSTRUCTIONS:|<instructions>|# Task Instructions)|</(?:pr_description|issue|task|user_query|user_request"
-    r"|command-args)>|^Files included in the challenge\b",
+    r"|user_message|userRequest|feedback|command-args)>|^Files included in the challenge\b"
+    r"|^--- Content from referenced files ---",
     re.MULTILINE,
 )
 _ASIDE: Final = re.compile(
-    r"<(system-reminder|environment_context|ide_selection|ide_opened_file|local-command-\w+|command-name"
+    r"<(system-reminder|environment_context|environment_details|user_info|git_status|rules|project_layout|additional_data"
+    r"|open_and_recently_viewed_files|attachments|editorContext|reminderInstructions|user_action|image_files|ide_selection|ide_opened_file|local-command-\w+|command-name"
     r"|user_instructions"
     r"|command-message|bash-input|bash-stdout|bash-stderr|task-notification|hook\w*|attached_files)\b[^>]*>.*?</\1>",
     re.DOTALL,
 )
 _NO_WORDS: Final = re.compile(
     r"\s*(?:\[Request interrupted|Caveat: The messages below|This session is being continued"
-    r"|Your task is to create a detailed summary of the conversation so far"
+    r"|Read the output file to retrieve the result:|This is the Gemini CLI\. We are setting up the context"
+    r"|kind: subagent\b|# AGENTS\.md instructions|Your task is to create a detailed summary of the conversation so far"
     r"|/(?:exit|quit|clear|compact|help|model|login|logout|status|cost|config|resume|memory|mcp|agents"
     r"|permissions|doctor"
     r"|hooks|context|usage|vim|theme|add-dir|bug|release-notes|export|rewind|undo|redo|new|sessions?)(?: \S+)?\s*$)"
@@ -114,7 +119,8 @@ _GO_ON: Final = re.compile(
     r"|keep going|do (?:it|that|this|so)|carry on|go for it|resume|try again|retry|i confirm|confirmed|make it so"
     r"|implement it|apply it"
     r"|let['’]?s(?= *[.!]?$))\b"
-    r"(?:\s+(?:with|and)\s+(?:that|this|it|the|these|those|your|everything|all)\b[^.?!\n]{0,60}|\s+(?:please|now"
+    r"(?:\s+(?:with|and)\s+(?:(?:do|make|apply|implement|fix|build|add) )?(?:that|this|it|the|these|those|your"
+    r"|everything|all)\b[^.?!\n]{0,60}|\s+(?:please|now"
     r"|then))?[\s.!?]*",
     re.IGNORECASE,
 )
@@ -166,11 +172,23 @@ _GREETS: Final = re.compile(
 )
 _LATER: Final = re.compile(r"(?:no|nope)[,.]? (?:not (?:now|yet)|thanks?|thank you|that'?s (?:all|it|fine))\b", re.I)
 _ORDERS: Final = re.compile(
-    r"(?:(?:no|let['’]?s|then|and|now|first),? )*(?:add|fix|write|run|create|make|remove|change(?! of plans?\b)"
-    r"|implement|update|refactor|start|stop|open|show|check|look|explain|find|list|install|read|use|try"
-    r"|rename|move|delete|build|commit|push|merge|revert|replace|split|test|deploy|document)\b",
+    r"(?:(?:no|let['’]?s|then|and|now|first|please|just|you|so),? )*(?:add|fix|write|run|create|make|remove"
+    r"|change(?! of plans?\b)|implement|update|refactor|start|stop|open|show|check|look|explain|find|list|install|read"
+    r"|use|try|rename|move|delete|build|commit|push|merge|revert|replace|split|test|deploy|document|follow|switch"
+    r"|set|put|convert|drop|apply|generate|clean|improve|undo|redo|rewrite|keep|leave|release|publish|wire|extract)\b",
     re.I,
 )
+_PUBLISHES: Final = re.compile(r"(?:(?:and|now|then),? )*(?:push|commit|merge|deploy|release|publish)\b", re.I)
+"""An order that is never only an answer."""
+_PART: Final = re.compile(r"[.!?,;:]\s+|\n+")
+_DENIES: Final = re.compile(
+    r"\b(?:is|are|was|were|does|do|did)(?: not|n['’]t) (?:the|what|right|correct|work|show|true|a|an)\b|^not\b"
+    r"|\bstill\b|\bwrong\b|\binstead\b",
+    re.I,
+)
+"""It contradicts the agent, so it is more than an answer."""
+_MENTION: Final = re.compile(r"(?:^|\s)@[\w./\\:~-]+")
+"""A file or an agent that a prompt refers to."""
 _TAIL: Final = re.compile(
     r"(?:that'?s (?:all|everything)|no more|nothing else|so much|very much|^for (?:your|the|all|that|this|\w+ing)\b"
     r"|i(?:['’]m| am) all set|work$|job$)[^.?!]*[.!]?",
@@ -211,14 +229,14 @@ def own_words(text: str) -> tuple[int, int]:
 def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
     """Whether the words only agree, thank, tell the agent to continue, or answer what it `asked` last. Long words to a
     coding agent, and questions, are an order of their own, also if they answer something."""
-    words = words[:TEXT_MAX]
+    words = words[:TEXT_MAX] if is_service else _MENTION.sub(" ", words[:TEXT_MAX]).strip()
     if _LATER.match(words):
         return True
     rest = _AGREES.match(words)
     left = words[rest.end() :] if rest else words
     going = _GO_ON.match(left)
     left = left[going.end() :] if going else left
-    left = " ".join(s.text for s in sentences_of(left) if not _asks_nothing(s.text))
+    left = " ".join(s.text for s in sentences_of(left) if not _asks_nothing(s.text, is_service=is_service))
     left = _TAIL.sub("", left.strip(" \n.!,")).strip(" \n.!,")
     if not re.search(r"\w", left) or _AGREES.fullmatch(left + " "):
         return True
@@ -232,15 +250,25 @@ def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
     own = content_words(left)
     if not is_service and ("?" in left or len(left) > ANSWER_MAX or _OWN_WISH.search(left)):
         return False
-    if not is_service and _ORDERS.match(left) and len(own) > 1:
+    if not is_service and (_is_order(left, own) or _DENIES.search(left)):
         return False
     if not own or (_ORDERS.match(left) and (rest is None or "please" not in rest[0].lower())):
         return not own
     return len(own & content_words(asked)) >= 0.45 * len(own) or not _REQUEST.search(left)
 
 
-def _asks_nothing(sentence: str) -> bool:
-    """Whether a sentence sets no goal: it is polite, says to continue, promises, or insists."""
+def _is_order(words: str, own: frozenset[str]) -> bool:
+    """Whether words tell a coding agent to do something, in any of their sentences."""
+    if _PUBLISHES.match(words):
+        return True
+    return len(own) > 1 and any(_ORDERS.match(part) for part in _PART.split(words))
+
+
+def _asks_nothing(sentence: str, *, is_service: bool) -> bool:
+    """Whether a sentence sets no goal: it is polite, says to continue, promises, or insists. What is long and asks a
+    coding agent for something is an order."""
+    if not is_service and len(sentence) > ANSWER_MAX and _REQUEST.search(sentence):
+        return False
     if any(pattern.fullmatch(sentence) for pattern in (_COURTESY, _GO_ON, _PROMISE, _TELLS)):
         return True
     return bool(_INSISTS.match(sentence)) and not _TURNS.search(sentence.removeprefix("but "))

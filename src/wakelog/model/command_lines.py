@@ -23,22 +23,54 @@ _SPLIT: Final = frozenset({"&&", "||", ";", "|", "&", "|&", "(", ")", "\n", ";;"
 _ASSIGN: Final = re.compile(r"[A-Za-z_]\w*=")
 _PATCHED: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
 _MOVED: Final = re.compile(r"^\*\*\* Move to: (.+?)\s*$", re.MULTILINE)
-_OPENED: Final = re.compile(r"""(?:open\(\s*|Path\(\s*)['"]([^'"]+)['"]\s*(?:,\s*(?:mode=)?['"][wax]|\)\.write_)""")
+_OPENED: Final = re.compile(
+    r"""(?:open\(\s*|Path\(\s*)['"]([^'"]+)['"]\s*(?:,\s*(?:mode=)?['"][wax]|\)\.write_)"""
+    r"""|writeFile(?:Sync)?\(\s*['"]([^'"]+)['"]"""
+)
+_WRITES: Final = re.compile(r"""\.write_(?:text|bytes)\(|\bopen\(\w+,\s*(?:mode=)?['"][wa]|\bwriteFile(?:Sync)?\(""")
 _SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
 _BEFORE: Final = frozenset({"sudo", "time", "nice", "env", "command", "exec", "xargs", "nohup", "timeout", "stdbuf"})
 _RUNNERS: Final = (
-    (("uv", "run"), 2),
-    (("poetry", "run"), 2),
-    (("pipenv", "run"), 2),
-    (("bundle", "exec"), 2),
-    (("pnpm", "exec"), 2),
-    (("pnpm", "dlx"), 2),
-    (("yarn", "dlx"), 2),
-    (("npx",), 1),
-    (("bunx",), 1),
-    (("rye", "run"), 2),
-    (("hatch", "run"), 2),
+    ("uv", "run"),
+    ("uv", "tool", "run"),
+    ("uvx",),
+    ("pipx", "run"),
+    ("poetry", "run"),
+    ("pipenv", "run"),
+    ("conda", "run"),
+    ("micromamba", "run"),
+    ("bundle", "exec"),
+    ("npm", "exec"),
+    ("pnpm", "exec"),
+    ("pnpm", "dlx"),
+    ("yarn", "dlx"),
+    ("bun", "x"),
+    ("npx",),
+    ("bunx",),
+    ("mise", "exec"),
+    ("direnv", "exec"),
+    ("dotenv",),
+    ("cross-env",),
+    ("xvfb-run",),
+    ("doppler", "run"),
 )
+_CONTAINERS: Final = (
+    ("docker", "compose", "run"),
+    ("docker", "compose", "exec"),
+    ("docker-compose", "run"),
+    ("docker-compose", "exec"),
+    ("docker", "exec"),
+    ("docker", "run"),
+    ("podman", "exec"),
+    ("podman", "run"),
+    ("kubectl", "exec"),
+)
+"""Programs that run a command in the container or from the image that they name first."""
+_VALUED: Final = re.compile(
+    r"-[nNpewuvCfc]|--(?:name|user|env|workdir|volume|file|package|with|project|directory|from|python|group|extra"
+    r"|env-file|network|entrypoint|platform|mount|prefix|cwd|namespace)"
+)
+"""Options of runners that take the next word as their value."""
 _REMOVES: Final = frozenset({"rm", "touch", "unlink", "truncate"})
 _MOVES: Final = frozenset({"mv", "cp", "ln", "install"})
 _QUOTED: Final = re.compile(r"['\"\\]")
@@ -166,15 +198,36 @@ def _bare(words: list[str]) -> list[str]:
             words = words[1:]
             while words and (words[0].startswith("-") or re.fullmatch(r"[\d.]+[smh]?", words[0])):
                 words = words[1:]
+        elif not (inner := _inner_command(words)):
+            return words
         else:
-            for prefix, length in _RUNNERS:
-                if tuple(words[:length]) == prefix:
-                    words = words[length:]
-                    while words and words[0].startswith("-"):
-                        words = words[1:]
-                    break
-            else:
-                return words
+            words = inner
+    return words
+
+
+def _inner_command(words: list[str]) -> list[str]:
+    """The command that a runner runs; empty if there is none."""
+    for prefix in _RUNNERS:
+        if words[0] == prefix[0] and (rest := _after(words, prefix)):
+            return rest
+    for prefix in _CONTAINERS:
+        if words[0] == prefix[0] and (rest := _after(words, prefix)):
+            return _without_options(rest[1:])
+    return []
+
+
+def _after(words: list[str], prefix: tuple[str, ...]) -> list[str]:
+    """What comes after these words, between which options may stand; empty if a command does not start so."""
+    for part in prefix:
+        if words[:1] != [part]:
+            return []
+        words = _without_options(words[1:])
+    return words
+
+
+def _without_options(words: list[str]) -> list[str]:
+    while words and words[0].startswith("-"):
+        words = words[2 if _VALUED.fullmatch(words[0]) and len(words) > 2 else 1 :]
     return words
 
 
@@ -184,10 +237,16 @@ def written_files(line: str) -> list[str]:
     for command in shell_commands(line):
         found += command.outputs
         found += _written_by(command)
-        found += _OPENED.findall(command.here)
-        if command.program.startswith("python") and "-c" in command.words:
-            found += _OPENED.findall(command.words[command.words.index("-c") + 1] if command.words[-1] != "-c" else "")
+        found += _written_by_script(command.here)
+        if command.program.startswith(("python", "node")):
+            found += [name for word in command.words[1:] if len(word) > 20 for name in _written_by_script(word)]
     return list(dict.fromkeys(found))
+
+
+def _written_by_script(script: str) -> list[str]:
+    """The files that a script given on the command line opens to write. A name in a variable is not known."""
+    found = [m[1] or m[2] for m in _OPENED.finditer(script)]
+    return found or (["(a file)"] if _WRITES.search(script) else [])
 
 
 def patched_files(patch: str) -> list[str]:

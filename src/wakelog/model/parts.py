@@ -19,11 +19,12 @@ from wakelog.model.values import Value, check_value
 
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _BASE64 = r"[A-Za-z0-9+/]+={0,2}"
+_THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _BLOCKS = frozenset(
     {
+        *_THOUGHTS,
         *("text", "input_text", "output_text", "refusal"),
         *("image", "image_url", "input_image"),
-        *("thinking", "redacted_thinking", "reasoning"),
         *("tool_use", "tool_result", "function_call", "function_call_output"),
     }
 )
@@ -118,6 +119,15 @@ def content_text(value: Value) -> str:
     """Returns a model's whole answer, or a list of content blocks, as text; empty for any other value."""
     is_blocks = isinstance(value, list) and bool(value) and all(_is_block(b) and b["type"] in _BLOCKS for b in value)
     return flat(parts_of(value)) if is_blocks or is_answer(value) else ""
+
+
+def thought_text(value: Value) -> str:
+    """Returns what a model thought, for an answer that holds thoughts only; empty for any other value."""
+    blocks = value.get("content") if isinstance(value, dict) and is_answer(value) else value
+    if not isinstance(blocks, list) or not blocks or not all(_is_block(b) and b["type"] in _THOUGHTS for b in blocks):
+        return ""
+    texts = [text_in(b, "thinking") or " ".join(text_in(s, "text") for s in dicts_in(b.get("summary"))) for b in blocks]
+    return f"(thinking) {' '.join(filter(None, texts))}".strip()
 
 
 def reply_of(answer: Value) -> Value:
