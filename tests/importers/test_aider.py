@@ -122,3 +122,94 @@ def test_other_markdown_is_not_taken_for_it(tmp_path: Path) -> None:
     path.write_text("# Notes\n\n#### a heading\n")
     assert [*find_in_folder(tmp_path)] == []
     assert seen_once(written(tmp_path, SECOND)).prompts() == ["rename it"]
+
+
+QUESTIONS = """
+# aider chat started at 2026-01-07 09:00:00
+
+> Aider v0.12.1
+> Model: gpt-4
+
+#### make the tool runnable
+> Initial repo scan can be slow in larger repos, but only happens once.
+
+chmod does it.
+
+> Tokens: 3.2k sent, 66 received. Cost: $0.02 request, $0.02 session.
+> chmod +x tool.sh
+> Run shell command? (Y)es/(N)o/(D)on't ask again [Yes]: y
+> Running chmod +x tool.sh
+> new.py
+> Create new file? (Y)es/(N)o [Yes]: y
+> Applied edit to new.py
+> one.py
+> Add file to the chat? (Y)es/(N)o/(A)ll/(S)kip all/(D)on't ask again [Yes]: s
+> two.py
+
+#### Add file to the chat? (Y)es/(N)o/(A)ll/(S)kip all/(D)on't ask again [Yes]: skip
+> Add file to the chat? (Y)es/(N)o/(A)ll/(S)kip all/(D)on't ask again [Yes]: s
+
+"""
+OPEN_FENCE = """
+# aider chat started at 2026-01-08 09:00:00
+
+#### /ask what is it?
+
+#### what is it?
+
+<thinking-content-0a1b>
+
+Let me look.
+
+```python
+def unfinished():
+
+</thinking-content-0a1b>
+
+It is time.
+
+> Tokens: 587 sent, 345 received. Cost: $0.0066 message, $0.0066 session.
+
+#### mend app.py
+
+Mended.
+
+> The LLM did not conform to the edit format.
+> # 1 SEARCH/REPLACE block failed to match!
+> ## SearchReplaceNoExactMatch: This SEARCH block failed to exactly match lines in app.py
+
+#### once more
+> litellm.AuthenticationError: the key is wrong
+> The API provider is not able to authenticate you. Check your API key.
+"""
+
+
+def test_a_question_of_aider_is_no_prompt_and_its_answer_says_what_was_done(tmp_path: Path) -> None:
+    seen = seen_once(written(tmp_path, QUESTIONS))
+    assert seen.prompts() == ["make the tool runnable"]
+    calls = [(call.tool, call.input) for call in seen.calls.values()]
+    assert calls == [("shell", {"command": "chmod +x tool.sh"}), ("edit", {"path": "new.py"})]
+    assert [(path, change) for path, change, _, _ in seen.files] == [("new.py", "created")]
+    assert seen.cost["usd_micros"] == 20_000
+
+
+def test_a_question_that_is_written_twice_is_one_prompt(tmp_path: Path) -> None:
+    seen = seen_once(written(tmp_path, OPEN_FENCE))
+    assert seen.prompts() == ["/ask what is it?", "mend app.py", "once more"]
+
+
+def test_thinking_is_no_answer_and_a_code_block_left_open_ends_with_the_count_of_tokens(tmp_path: Path) -> None:
+    seen = seen_once(written(tmp_path, OPEN_FENCE))
+    assert seen.said() == ["It is time.", "Mended."]
+    assert [b["thinking"].partition("\n")[0] for b in seen.named("model") if b["type"] == "thinking"] == [
+        "Let me look."
+    ]
+    assert seen.cost["usd_micros"] == 6_600
+
+
+def test_an_edit_that_does_not_match_and_an_error_of_the_provider_are_failures(tmp_path: Path) -> None:
+    seen = seen_once(written(tmp_path, OPEN_FENCE))
+    assert [(call.tool, call.input, call.outcome) for call in seen.calls.values()] == [
+        ("edit", {"path": "app.py"}, "failed")
+    ]
+    assert seen.turns == ["completed", "completed", "failed"]

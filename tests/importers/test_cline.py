@@ -151,3 +151,56 @@ def written_odd(folder: Path, messages: list[Any]) -> Path:
     path.parent.mkdir()
     path.write_text(json.dumps(messages))
     return path
+
+
+TEXTS = [
+    user(text("<task>\nMake the limit a setting\n</task>"), text("\n# task_progress RECOMMENDED\n\nKeep a list.")),
+    answer(use("t1", "read_file", path="limit.py"), use("t2", "read_file", path="none.py"), use("t3", "use_subagents")),
+    user(
+        text("[read_file for 'limit.py'] Result:\nLIMIT = 10"),
+        text("[read_file for 'none.py'] Result:\nThe tool execution failed with this error:\n<error>none</error>"),
+        text("[subagents] Result:\nTotal: 1"),
+        text("\n\n\t\t# TODO LIST UPDATE REQUIRED - You MUST include it."),
+    ),
+    answer(text("Now I write."), use("t4", "replace_in_file", path="limit.py", diff="…")),
+    user(
+        text(
+            "[replace_in_file for 'limit.py'] Result:\nThe content was saved to limit.py.\n\n"
+            '<final_file_content path="limit.py">\nLIMIT = 20\n\n</final_file_content>\n\nUse this content.'
+        )
+    ),
+    answer(use("t5", "execute_command", command="pytest")),
+    user(text("[execute_command for 'pytest'] Result:\nCommand failed with exit code 1.")),
+    answer(use("t6", "attempt_completion", result="It is a setting.")),
+]
+
+
+def test_native_calls_may_get_their_results_as_texts(tmp_path: Path) -> None:
+    seen = seen_once(written(tmp_path, TEXTS))
+    assert seen.prompts() == ["Make the limit a setting"]
+    assert [(call.tool, call.outcome) for call in seen.calls.values()] == [
+        ("read_file", "succeeded"),
+        ("read_file", "failed"),
+        ("use_subagents", "succeeded"),
+        ("replace_in_file", "succeeded"),
+        ("execute_command", "failed"),
+        ("attempt_completion", "succeeded"),
+    ]
+    assert next(call.output for call in seen.calls.values()) == "LIMIT = 10"
+    assert [path for path, _, _, _ in seen.files] == ["limit.py"]
+    assert [words.strip().partition(" ")[0] for words in seen.named("meta")] == ["#", "#"]
+
+
+def test_a_result_may_say_what_is_in_the_file_now(tmp_path: Path) -> None:
+    store = wakelog.open("memory:")
+    report = import_transcript(store, written(tmp_path, TEXTS))
+    log = store.resume(report.sessions[0].name).log
+    (changed,) = (entry for entry in log.entries() if entry.kind == "file.changed")
+    assert log.value(changed, changed.body["after"]) == "LIMIT = 20\n"
+
+
+def test_a_conversation_is_recognised_under_another_name(tmp_path: Path) -> None:
+    path = tmp_path / "limit-task.json"
+    path.write_text(json.dumps(TEXTS))
+    assert detect_format(path).NAME == "cline"
+    assert seen_once(path).prompts() == ["Make the limit a setting"]

@@ -9,7 +9,8 @@ session. The source files are only read, and a second import adds only what is n
     transcript_import.py    the job: files in, a report out
     steps.py                what a transcript says, in terms that all formats share
 
-    coding_agents/          Claude Code, Codex, Gemini CLI, Cursor, OpenCode, Cline, Aider, pi, OpenHands
+    coding_agents/          Claude Code, Codex, Gemini CLI, Cursor, OpenCode, Cline, Copilot, Aider, SpecStory, pi,
+                            OpenHands
     benchmarks/             SWE-agent, mini-swe-agent, tau-bench, Inspect
     frameworks/             LangGraph, OpenAI Agents, Google ADK
     event_streams/          AG-UI, OpenTelemetry

@@ -4,7 +4,10 @@ One Markdown file holds all sessions of a folder. Each starts with `# aider chat
 lines with `####`, what Aider itself says in quoted lines with `>`, and everything else is from the model. A block of
 one of these kinds is a record. Only the start of a session has a time, in the local time of the machine. The file does
 not say who wrote a line inside a reply that looks like one of the other kinds. Such a line counts as what it looks
-like, unless it is in a fenced code block.
+like, unless it is in a fenced code block. A reply may leave a block open; Aider's count of tokens then ends it.
+
+Not all of the user's lines are prompts: Aider also writes its own questions with their answers there, and what follows
+`/ask` once more without the command.
 """
 
 from __future__ import annotations
@@ -19,10 +22,12 @@ from typing import Final
 import msgspec
 
 from wakelog.importers import steps as st
-from wakelog.importers.common.chat import text_block
+from wakelog.importers.common.chat import text_block, thinking_block
 from wakelog.importers.common.file_changes import file_change
+from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import Sample, bad_transcript, digest, home_files, open_source, stat_of
 from wakelog.model.usage import Usage
+from wakelog.model.values import Value
 
 NAME = "aider"
 TITLE = "Aider"
@@ -31,14 +36,22 @@ FILE: Final = ".aider.chat.history.md"
 find_in_home = home_files(FILE)
 _START = re.compile(rb"(?m)^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[ \t]*\r?$")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
-_MODEL = re.compile(r"(?:Main model|Model|Models): (\S+?),? with ")
+_MODEL = re.compile(r"(?:Main model|Model|Models): (\S+?),?(?: with |$)")
 _VERSION = re.compile(r"Aider (v\S+)$")
 _APPLIED = re.compile(r"Applied edit to (.+)")
 _TOKENS = re.compile(
     r"Tokens: ([\d.,]+[km]?) sent(?:, ([\d.,]+[km]?) cache write)?(?:, ([\d.,]+[km]?) cache hit)?"
-    r", ([\d.,]+[km]?) received\.?(?: Cost: \$([\d.]+) message)?"
+    r", ([\d.,]+[km]?) received\.?(?: Cost: \$([\d.]+) (?:message|request))?"
 )
-_ASKING = ("/ask ", "/code ", "/architect ")
+_UNAPPLIED = re.compile(r"#* ?SearchReplaceNo\w+: .* lines in (.+)")
+_RUNNING = re.compile(r"Running (.+)")
+_ANSWERED = re.compile(r"(.+\?) (?:\(\w\)\S*(?: \w+)*/?)+ \[\w+\]: ?(\w*)")
+"""A question of Aider, with the answer: `Create new file? (Y)es/(N)o [Yes]: y`."""
+_PROVIDER_ERROR = re.compile(r"litellm\.\w+Error\b")
+_THINKING = re.compile(
+    r"<(thinking-content-\w+)>(?P<tagged>.*?)</\1>|-+\n► \*\*THINKING\*\*(?P<titled>.*?)-+\n► \*\*ANSWER\*\*", re.DOTALL
+)
+_ASKING = ("/ask ", "/code ", "/architect ", "/context ")
 """Commands whose arguments go to the model."""
 
 
@@ -80,13 +93,22 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
 def _records(raw: bytes, at: int, *, is_last: bool) -> Iterator[tuple[st.SourceRecord, int]]:
     blocks = list(_blocks(raw.decode(errors="replace")))
     yield st.SourceRecord("start", (), at, {"started": at}), 0
+    before, model = "", ""
     for number, block in enumerate(blocks):
         text = block.text
         # A block at the end of the file may continue: two replies in a row are one block.
         is_partial = is_last and number == len(blocks) - 1 and block.kind == "model"
         id = f"{number}.{digest(text.encode(), 8)}"
-        rest = text if block.kind == "aider" else None
-        yield st.SourceRecord(id, tuple(_steps(block, id)), 0, rest, is_partial=is_partial), len(text.encode())
+        steps = tuple(_steps(block, id, model)) if not _is_repeated(block, before) else ()
+        rest = text if block.kind == "aider" or not steps else None
+        yield st.SourceRecord(id, steps, 0, rest, is_partial=is_partial), len(text.encode())
+        before = text if block.kind == "person" else ""
+        model = next((s.labels.get("model", model) for s in steps if isinstance(s, st.LabelsStep)), model)
+
+
+def _is_repeated(block: HistoryBlock, before: str) -> bool:
+    """Whether Aider wrote a question a second time, without the command that asked it."""
+    return block.kind == "person" and before.startswith(_ASKING) and before.partition(" ")[2].strip() == block.text
 
 
 def _blocks(text: str) -> Iterator[HistoryBlock]:
@@ -96,7 +118,7 @@ def _blocks(text: str) -> Iterator[HistoryBlock]:
     for line in text.splitlines():
         mark = _FENCE.match(line)
         kind = "model"
-        if fence and block.kind == "model":
+        if fence and block.kind == "model" and not (line.startswith("> ") and _TOKENS.match(line[2:])):
             if mark and mark[1].startswith(fence) and not line.strip().strip(mark[1][0]):
                 fence = ""
         elif line.startswith("####"):
@@ -116,38 +138,66 @@ def _blocks(text: str) -> Iterator[HistoryBlock]:
         yield block
 
 
-def _steps(block: HistoryBlock, id: str) -> Iterator[st.Step]:
+def _steps(block: HistoryBlock, id: str, model: str) -> Iterator[st.Step]:
     text = block.text
     if block.kind == "model":
-        yield st.ReplyStep(id, [text_block(text)], is_last=True)
+        yield st.ReplyStep(id, list(_reply_blocks(text)), model=model, is_last=True)
     elif block.kind == "person":
         is_command = text.startswith(("/", "!")) and not text.startswith(_ASKING)
         if is_command:
             yield st.MessageStep("user", text, name="command")
+        elif _ANSWERED.fullmatch(text):
+            yield st.MessageStep("system", text, name="aider")
         elif text != "<blank>":
             yield st.PromptStep(text)
     else:
-        yield from _aider_steps(text, id)
+        yield from _aider_steps(text, id, model)
 
 
-def _aider_steps(text: str, id: str) -> Iterator[st.Step]:
+def _reply_blocks(text: str) -> Iterator[dict[str, Value]]:
+    place = 0
+    for found in _THINKING.finditer(text):
+        if said := text[place : found.start()].strip():
+            yield text_block(said)
+        yield thinking_block((found["tagged"] or found["titled"] or "").strip())
+        place = found.end()
+    if said := text[place:].strip():
+        yield text_block(said)
+
+
+def _aider_steps(text: str, id: str, model: str) -> Iterator[st.Step]:
     labels: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines()):
-        if found := _MODEL.match(line):
-            labels["model"] = found[1]
+    created: set[str] = set()
+    line, answered = "", ""
+    for number, next_line in enumerate(text.splitlines()):
+        before, line, call = line, next_line, f"{id}.{number}"
+        if found := _ANSWERED.fullmatch(line):
+            answered = found[1] if found[2].lower() in ("", "y", "yes", "a", "all") else ""
+            if answered == "Create new file?":
+                created.add(before)
+        elif found := _MODEL.match(line):
+            labels["model"] = model = found[1]
         elif found := _VERSION.match(line):
             labels["agent_version"] = found[1]
         elif found := _APPLIED.match(line):
-            call = f"{id}.{number}"
             yield st.CallStep(call, "edit", {"path": found[1]}, "write")
-            yield st.ResultStep(call, line, files=(file_change(found[1], action=call),))
+            change = file_change(found[1], change="created" if found[1] in created else "", action=call)
+            yield st.ResultStep(call, line, files=(change,))
+        elif found := _UNAPPLIED.match(line):
+            yield st.CallStep(call, "edit", {"path": found[1]}, "write")
+            yield st.ResultStep(call, line, "failed", error=line)
+        elif answered.startswith("Run shell command") and (found := _RUNNING.match(line)):
+            yield st.CallStep(call, "shell", {"command": found[1]}, effect_of("shell", found[1]))
+            yield st.ResultStep(call, None)
         elif found := _TOKENS.match(line):
             sent, written, hit, received = (_count(found[n]) for n in (1, 2, 3, 4))
             usage = Usage(input=max(0, sent - written - hit), cache_write=written, cache_read=hit, output=received)
-            yield st.CostStep("", usage, round(float(found[5].rstrip(".")) * 1_000_000) if found[5] else 0)
+            yield st.CostStep(model, usage, round(float(found[5].rstrip(".")) * 1_000_000) if found[5] else 0)
     if labels:
         yield st.LabelsStep(labels)
     yield st.MessageStep("system", text, name="aider")
+    if _PROVIDER_ERROR.match(line) or (_PROVIDER_ERROR.search(text) and "Retrying in" not in text):
+        yield st.TurnEndStep("failed", next(each for each in text.splitlines() if _PROVIDER_ERROR.match(each)))
 
 
 def _count(text: str | None) -> int:

@@ -28,7 +28,10 @@ shell: bash shell exec_command local_shell run_shell_command execute_command run
 shell: powershell run shell_command run_terminal_command
 read: ripgrep_raw_search ripgrep glob_file_search semantic_search semantic_search_full list_dir read_lints
 write: search_and_replace insert_content apply_diff reapply
-pure: plan_mode_respond
+pure: plan_mode_respond manage_todo_list
+read: get_errors fetch_webpage list_code_usages get_terminal_output get_changed_files
+write: replace_string_in_file multi_replace_string_in_file insert_edit_into_file edit_notebook_file create_directory
+shell: run_in_terminal
 """
 _EFFECTS: Final = {
     name: kind for kind, _, names in (line.partition(": ") for line in _TABLE.split("\n")) for name in names.split()

@@ -5,7 +5,8 @@ what the user saw: the times and usage of each request come from there. Cline is
 is in theirs.
 
 Before native tool calls, the model wrote its calls as XML into its text, one per reply, and their results came back as
-text that starts with `[tool for '…'] Result:`. Both ways are read (calls.py).
+text that starts with `[tool for '…'] Result:`. With some providers, native calls get their results as such texts too.
+All ways are read (calls.py). Roo Code and Kilo Code are forks of Cline and keep the same files.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import msgspec
 
 from wakelog.errors import WakelogError
 from wakelog.importers import steps as st
-from wakelog.importers.coding_agents.cline.calls import outcome_of, plain_text, result_of, xml_call, xml_result
+from wakelog.importers.coding_agents.cline.calls import TextResults, outcome_of, plain_text, result_of, xml_call
 from wakelog.importers.common.amounts import micros, read_usage
 from wakelog.importers.common.chat import call_block, text_block
 from wakelog.importers.common.tools import effect_of
@@ -35,9 +36,11 @@ NAME = "cline"
 TITLE = "Cline"
 FILE, SEEN = "api_conversation_history.json", "ui_messages.json"
 _EDITORS = ("Code", "Code - Insiders", "Cursor", "VSCodium", "Windsurf")
-_IN_EDITOR = f"User/globalStorage/saoudrizwan.claude-dev/tasks/*/{FILE}"
+_EXTENSIONS = ("saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline", "kilocode.kilo-code")
+_IN_EDITOR = tuple(f"User/globalStorage/{extension}/tasks/*/{FILE}" for extension in _EXTENSIONS)
 find_in_home = home_files(
-    *(f"{data}/{editor}/{_IN_EDITOR}" for data in USER_DATA for editor in _EDITORS), f".cline/data/tasks/*/{FILE}"
+    *(f"{data}/{editor}/{place}" for data in USER_DATA for editor in _EDITORS for place in _IN_EDITOR),
+    f".cline/data/tasks/*/{FILE}",
 )
 _ENVIRONMENT = re.compile(r"<environment_details>.*?</environment_details>", re.DOTALL)
 _ASKED = re.compile(r"<(task|feedback|user_message|answer)>\s*(.*?)\s*</\1>", re.DOTALL)
@@ -47,13 +50,16 @@ _DONE = ("attempt_completion", "plan_mode_respond")
 
 
 def recognises(found: Sample) -> bool:
-    return found.path.name == FILE and found.first == b"["
+    # Another name does not matter, if the conversation begins as Cline begins it.
+    return found.first == b"[" and (
+        found.path.name == FILE or found.has(b'"role"', b"<task>", b"<environment_details>")
+    )
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
     seen = path.with_name(SEEN)
     stats = [stat_of(each) for each in (path, seen) if each.is_file()]
-    head = st.TranscriptHead(path.parent.name, NAME)
+    head = st.TranscriptHead(path.resolve().parent.name if path.name == FILE else path.stem, NAME)
     yield st.Transcript(head, partial(_records, path), (sum(s[0] for s in stats), max(s[1] for s in stats)))
 
 
@@ -105,10 +111,8 @@ def _requests(path: Path) -> dict[int, SeenRequest]:
 class _Reader:
     def __init__(self, requests: dict[int, SeenRequest]) -> None:
         self._requests = requests
-        self._call = ""
-        """The XML call that waits for its result,"""
-        self._asks: dict[str, st.CallStep] = {}
-        """and all calls that do."""
+        self._asks: list[st.CallStep] = []
+        """The calls of the last reply that wait for their results."""
         self._folder = ""
 
     def record(self, id: str, number: int, message: dict[str, Any]) -> st.SourceRecord:
@@ -145,7 +149,6 @@ class _Reader:
             if block.get("type") == "text" and (call := xml_call(text_in(block, "text"))):
                 tool, given = call
                 asks.append(st.CallStep(f"{id}.{len(asks)}", tool, given, effect_of(tool, given), group=id))
-                self._call = asks[-1].id
                 kept.append(call_block(asks[-1].id, tool))
         usage, cost = _usage_and_cost(message, request)
         yield st.ReplyStep(
@@ -156,22 +159,21 @@ class _Reader:
             cost_micros=cost,
             is_last=not asks or asks[-1].tool in _DONE,
         )
+        self._asks = [ask for ask in asks if ask.tool not in _DONE]
         for ask in asks:
             yield ask
             if ask.tool in _DONE:
                 yield st.ResultStep(ask.id, None)
-            else:
-                self._asks[ask.id] = ask
-        if asks and asks[-1].tool in _DONE:
-            self._call = ""
 
     def _user(self, blocks: list[dict[str, Any]]) -> Iterator[st.Step]:
         asked: list[str] = []
         other: list[dict[str, Value]] = []
-        output: list[str] = []
+        output = TextResults()
         for block in blocks:
             if block.get("type") == "tool_result":
-                if (ask := self._asks.pop(text_in(block, "tool_use_id"), None)) is not None:
+                ask = next((a for a in self._asks if a.id == text_in(block, "tool_use_id")), None)
+                if ask is not None:
+                    self._asks.remove(ask)
                     yield result_of(ask, block.get("content"), self._folder, is_error=block.get("is_error") is True)
                 asked += [words for _, words in _ASKED.findall(plain_text(block.get("content")))]
                 continue
@@ -185,19 +187,15 @@ class _Reader:
             asked += [words for _, words in _ASKED.findall(text)]
             text = _ASKED.sub("", _ENVIRONMENT.sub("", text)).strip()
             if text:
-                output.append(text)
-        yield from self._other_steps(asked, output, other)
-
-    def _other_steps(self, asked: list[str], output: list[str], other: list[dict[str, Value]]) -> Iterator[st.Step]:
-        """Reads the rest of a message after the results of native calls: the result of an XML call, notices of Cline,
-        and the user's input."""
-        ask = self._asks.get(self._call)
-        if ask is not None and output and (result := xml_result(ask.tool, output)) is not None:
-            del self._asks[self._call]
-            self._call = ""
+                output.take(text, self._asks)
+        for ask, texts in output.found:
+            result = "\n".join(filter(None, texts))
             yield result_of(ask, result, self._folder, is_error=outcome_of(result) == "failed")
-            output = []
-        for text in output:
+        yield from self._other_steps(asked, output.other, other)
+
+    def _other_steps(self, asked: list[str], notices: list[str], other: list[dict[str, Value]]) -> Iterator[st.Step]:
+        """Reads the rest of a message after the results of calls: notices of Cline, and the user's input."""
+        for text in notices:
             yield st.MessageStep("user", text, name="meta", trust="unverified")
         if asked or other:
             content: Value = asked[0] if len(asked) == 1 and not other else [*map(text_block, asked), *other]

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.gemini_cli.messages import MessageReader
 from wakelog.importers.source.files import (
     JsonLine,
@@ -30,17 +31,6 @@ from wakelog.importers.source.files import (
     read_document,
 )
 from wakelog.importers.source.timestamps import microseconds
-from wakelog.importers.steps import (
-    LabelsStep,
-    MessageStep,
-    NamedStep,
-    RewindStep,
-    SourceRecord,
-    Step,
-    Transcript,
-    TranscriptHead,
-    named_record,
-)
 from wakelog.model.json_fields import as_list, as_text, dicts_in, without_fields
 from wakelog.model.values import Value
 
@@ -65,7 +55,7 @@ def recognises(found: Sample) -> bool:
     return is_session or bool(_GEMINI.search(found.start) and (found.has(b'"thoughts"') or found.has(b'"toolCalls"')))
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
+def transcripts(path: Path) -> Iterator[st.Transcript]:
     is_log = _is_log(path)
     headers = (line.value for line in json_lines(path) if line.value and "sessionId" in line.value)
     header = next(headers, {}) if is_log else read_document(path)
@@ -74,30 +64,32 @@ def transcripts(path: Path) -> Iterator[Transcript]:
     origin = as_text(header.get("sessionId") or header.get("id")) or path.name.split(".")[0]
     is_agent = header.get("kind") == "subagent" and path.parent.name != "chats"
     labels = {"project": _project(path, header)}
-    head = TranscriptHead(origin, NAME, labels=labels, parent=path.parent.name if is_agent else "")
+    head = st.TranscriptHead(origin, NAME, labels=labels, parent=path.parent.name if is_agent else "")
     reader = partial(_LogReader, _children(path, origin))
     read = partial(_log_records, reader, path) if is_log else partial(_document_records, reader, header)
-    yield Transcript(head, read)
+    yield st.Transcript(head, read)
 
 
-def _log_records(reader: Callable[[], _LogReader], path: Path) -> Iterator[tuple[SourceRecord, int]]:
+def _log_records(reader: Callable[[], _LogReader], path: Path) -> Iterator[tuple[st.SourceRecord, int]]:
     read = reader()
     return line_records(json_lines(path), read.ids, read.record)
 
 
-def _document_records(reader: Callable[[], _LogReader], header: dict[str, Any]) -> Iterator[tuple[SourceRecord, int]]:
+def _document_records(
+    reader: Callable[[], _LogReader], header: dict[str, Any]
+) -> Iterator[tuple[st.SourceRecord, int]]:
     read = reader()
     if not isinstance(header.get("messages"), list):
         # A single message in a file.
         yield read.message(header), 0
         return
     about = without_fields(header, ("messages",))
-    yield SourceRecord("header", tuple(_title_steps(about)), microseconds(about.get("startTime")), about), 0
+    yield st.SourceRecord("header", tuple(_title_steps(about)), microseconds(about.get("startTime")), about), 0
     for message in header["messages"]:
         if isinstance(message, dict):
             yield read.message(message, is_rewritten=True), 0
         else:
-            yield SourceRecord(read.id_of(message), rest=message, broken="a message is not an object"), 0
+            yield st.SourceRecord(read.id_of(message), rest=message, broken="a message is not an object"), 0
 
 
 class _LogReader:
@@ -110,22 +102,22 @@ class _LogReader:
     def id_of(self, value: Any) -> str:
         return self.ids.unique(json_digest(value))
 
-    def record(self, line: JsonLine) -> SourceRecord:
+    def record(self, line: JsonLine) -> st.SourceRecord:
         value: dict[str, Any] = line.value
         if isinstance(value.get("id"), str) and "$set" not in value:
             return self.message(value)
         if "sessionId" in value:
-            return SourceRecord(
+            return st.SourceRecord(
                 self.ids.unique("header"), tuple(_title_steps(value)), microseconds(value.get("startTime")), value
             )
         id = self.ids.unique(digest(line.raw))
         if isinstance(value.get("$rewindTo"), str):
-            return SourceRecord(id, tuple(self._rewind(value["$rewindTo"])), rest=value)
+            return st.SourceRecord(id, tuple(self._rewind(value["$rewindTo"])), rest=value)
         if isinstance(value.get("$set"), dict):
             return self._patch(id, line.whole, value["$set"])
-        return SourceRecord(id, rest=line.whole)
+        return st.SourceRecord(id, rest=line.whole)
 
-    def message(self, message: dict[str, Any], *, is_rewritten: bool = False) -> SourceRecord:
+    def message(self, message: dict[str, Any], *, is_rewritten: bool = False) -> st.SourceRecord:
         """Reads a message. In a document that is rewritten, its record id changes when it has more steps than
         before."""
         given = message.get("id")
@@ -136,38 +128,38 @@ class _LogReader:
         self._order[own] = record.id
         return record
 
-    def _patch(self, id: str, rest: Value | msgspec.Raw, new: dict[str, Any]) -> SourceRecord:
+    def _patch(self, id: str, rest: Value | msgspec.Raw, new: dict[str, Any]) -> st.SourceRecord:
         """Reads a patch of the header. It may carry the whole history; its steps that are already known are skipped
         later."""
-        named: list[NamedStep] = [(f"{id}/{n}", step) for n, step in enumerate(_title_steps(new))]
+        named: list[st.NamedStep] = [(f"{id}/{n}", step) for n, step in enumerate(_title_steps(new))]
         for message in dicts_in(new.get("messages")):
             if isinstance(message.get("id"), str):
                 named += self._messages.steps(message["id"], message)
-        return named_record(id, named, microseconds(new.get("lastUpdated")), rest)
+        return st.named_record(id, named, microseconds(new.get("lastUpdated")), rest)
 
-    def _rewind(self, to: str) -> Iterator[Step]:
+    def _rewind(self, to: str) -> Iterator[st.Step]:
         ids = list(self._order)
         kept = ids[: ids.index(to)] if to in self._order else []
         self._order = {id: self._order[id] for id in kept}
         if kept:
-            yield RewindStep(self._order[kept[-1]])
+            yield st.RewindStep(self._order[kept[-1]])
         else:
-            yield MessageStep("system", "The user took back every message so far.", name="rollback")
+            yield st.MessageStep("system", "The user took back every message so far.", name="rollback")
 
 
-def _record(id: str, named: list[NamedStep], message: dict[str, Any]) -> SourceRecord:
+def _record(id: str, named: list[st.NamedStep], message: dict[str, Any]) -> st.SourceRecord:
     rest: dict[str, Value] = without_fields(message, _HELD) if named else message
     calls = message.get("toolCalls")
     if named and isinstance(calls, list):
         held = ("args", "result")
         rest["toolCalls"] = [without_fields(c, held) if isinstance(c, dict) else c for c in calls]
-    return named_record(id, named, microseconds(message.get("timestamp")), rest)
+    return st.named_record(id, named, microseconds(message.get("timestamp")), rest)
 
 
-def _title_steps(about: dict[str, Any]) -> Iterator[Step]:
+def _title_steps(about: dict[str, Any]) -> Iterator[st.Step]:
     summary = about.get("summary")
     if isinstance(summary, str) and summary.strip():
-        yield LabelsStep({"title": summary.strip()[:200]})
+        yield st.LabelsStep({"title": summary.strip()[:200]})
 
 
 def _is_log(path: Path) -> bool:

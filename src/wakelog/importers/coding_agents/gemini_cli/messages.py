@@ -11,21 +11,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from wakelog.importers import steps as st
 from wakelog.importers.common.amounts import edited_lines, tokens
 from wakelog.importers.common.chat import call_block, image_block, join_texts, text_block, thinking_block
 from wakelog.importers.common.file_changes import TrackedFiles, diff_counts, file_change, replace_text
 from wakelog.importers.common.tools import effect_of, is_shell
-from wakelog.importers.steps import (
-    ERROR_MAX,
-    CallStep,
-    CompactionStep,
-    MessageStep,
-    NamedStep,
-    Outcome,
-    PromptStep,
-    ReplyStep,
-    ResultStep,
-)
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_dict, as_list, as_text, dicts_in, text_in
 from wakelog.model.usage import Usage
@@ -51,16 +41,16 @@ class MessageReader:
         """Results that came before their calls."""
         self._files = TrackedFiles()
 
-    def steps(self, id: str, message: dict[str, Any]) -> list[NamedStep]:
+    def steps(self, id: str, message: dict[str, Any]) -> list[st.NamedStep]:
         kind = message.get("type")
         if kind == "user":
             return list(self._user(id, message))
         if kind in _MODEL:
             return list(self._model(id, message))
         text = text_of(message.get("content"))
-        return [(f"{id}/note", MessageStep("system", text, name=str(kind)))] if kind and text else []
+        return [(f"{id}/note", st.MessageStep("system", text, name=str(kind)))] if kind and text else []
 
-    def _user(self, id: str, message: dict[str, Any]) -> Iterator[NamedStep]:
+    def _user(self, id: str, message: dict[str, Any]) -> Iterator[st.NamedStep]:
         content, shown = message.get("content"), message.get("displayContent")
         for part in _parts(content):
             response = part.get("functionResponse")
@@ -71,28 +61,28 @@ class MessageReader:
         if not words:
             return
         if _SNAPSHOT in text:
-            yield f"{id}/summary", CompactionStep(text)
+            yield f"{id}/summary", st.CompactionStep(text)
         elif _CONTEXT.match(text):
-            yield f"{id}/context", MessageStep("user", words, name="context", trust="unverified")
+            yield f"{id}/context", st.MessageStep("user", words, name="context", trust="unverified")
         elif shown and text_of(shown) and text_of(shown) != text:
-            yield f"{id}/prompt", PromptStep(_user_content(shown), id=id)
-            yield f"{id}/context", MessageStep("user", words, name="context", trust="unverified")
+            yield f"{id}/prompt", st.PromptStep(_user_content(shown), id=id)
+            yield f"{id}/context", st.MessageStep("user", words, name="context", trust="unverified")
         else:
-            yield f"{id}/prompt", PromptStep(words, id=id)
+            yield f"{id}/prompt", st.PromptStep(words, id=id)
 
-    def _response(self, response: dict[str, Any]) -> Iterator[NamedStep]:
+    def _response(self, response: dict[str, Any]) -> Iterator[st.NamedStep]:
         call = str(response.get("id") or "")
         if call in self._asked:
             yield f"answer/{call}", self._result(call, {"result": [{"functionResponse": response}]})
         elif call:
             self._held[call] = response
 
-    def _model(self, id: str, message: dict[str, Any]) -> Iterator[NamedStep]:
+    def _model(self, id: str, message: dict[str, Any]) -> Iterator[st.NamedStep]:
         model = text_in(message, "model")
         usage = _usage(message.get("tokens"))
 
-        def reply(*blocks: dict[str, Value]) -> ReplyStep:
-            return ReplyStep(id, list(blocks), model=model, usage=usage)
+        def reply(*blocks: dict[str, Value]) -> st.ReplyStep:
+            return st.ReplyStep(id, list(blocks), model=model, usage=usage)
 
         thoughts = [thinking_block(t) for t in _thoughts(message.get("thoughts"))]
         if thoughts:
@@ -103,7 +93,7 @@ class MessageReader:
         for call, name, given, _ in calls:
             self._asked[call] = name, given
             yield f"mention/{call}", reply(call_block(call, name))
-            yield f"ask/{call}", CallStep(call, name, given, effect_of(name, given), group=id)
+            yield f"ask/{call}", st.CallStep(call, name, given, effect_of(name, given), group=id)
         if usage.is_known:
             yield f"{id}/used/{usage.tokens_in}/{usage.tokens_out}", reply()
         for call, _, _, record in calls:
@@ -113,7 +103,7 @@ class MessageReader:
             if record.get("result") or record.get("status") in ("success", "error", "cancelled"):
                 yield f"answer/{call}", self._result(call, record)
 
-    def _result(self, call: str, record: dict[str, Any]) -> ResultStep:
+    def _result(self, call: str, record: dict[str, Any]) -> st.ResultStep:
         tool, given = self._asked[call]
         output, is_error = _output(record.get("result"))
         display = record.get("resultDisplay")
@@ -123,11 +113,11 @@ class MessageReader:
         outcome = _outcome(tool, text, record.get("status"), is_error)
         files = self._changes(tool, given, text, display) if outcome == "succeeded" else ()
         agent = record.get("agentId")
-        return ResultStep(
+        return st.ResultStep(
             call,
             output,
             outcome,
-            error="" if outcome == "succeeded" else text[:ERROR_MAX],
+            error="" if outcome == "succeeded" else text[: st.ERROR_MAX],
             files=tuple(files),
             child=agent if isinstance(agent, str) and agent in self._children else "",
         )
@@ -173,7 +163,7 @@ def _calls(id: str, message: dict[str, Any]) -> Iterator[tuple[str, str, Value, 
                 yield call, str(asked.get("name") or "unknown"), asked.get("args"), {}
 
 
-def _outcome(tool: str, text: str, status: Any, is_error: bool) -> Outcome:
+def _outcome(tool: str, text: str, status: Any, is_error: bool) -> st.Outcome:
     if status in ("cancelled", "error") or is_error:
         if _DENIED.search(text[:400]):
             return "denied"
