@@ -237,9 +237,9 @@ def test_a_whole_answer_brings_its_model_and_usage(store: Store) -> None:
 @pytest.mark.parametrize(
     ("message", "path"),
     [
-        ({"role": "user", "content": float("nan")}, r"messages\[1\].content"),
+        ({"role": "user", "content": object()}, r"messages\[1\].content"),
         ({"role": "user", "content": [{"type": "text", "text": b"x"}]}, r"messages\[1\].content\[0\].text"),
-        ({"role": "user", "content": {"n": 2**60}}, r"messages\[1\].content.n"),
+        ({"role": "user", "content": {"n": "\ud800"}}, r"messages\[1\].content.n"),
         ("hello", r"messages\[1\]"),
     ],
 )
@@ -291,3 +291,18 @@ def test_a_hollow_item_is_filled_to_what_it_was(item: Any, held: Any) -> None:
     events = [TurnStarted(input=held), ActionRequested(action="a", tool="t", input=item)]
     fields = {(0, "input"): held, (1, "input"): item}
     assert fill_item(hollow_out(whole, enumerate(events)), lambda number, name: fields[number, name]) == whole
+
+
+def test_numbers_and_keys_that_a_log_refuses_come_back_as_they_were(store: Store) -> None:
+    id = 1_234_567_890_123_456_789  # as long as many services make them
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "Who wrote it?"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "find", "input": {"post": id}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "Ann", "n": 2**70}]},
+        {"role": "assistant", "content": "Ann.", "extra": {"$payload": 1, "ratio": float("inf")}},
+    ]
+    recorder = Recorder(store.session("s"))
+    recorder.add(*messages[:2])
+    assert recorder.sync(messages) == ListChange(2, 0, "append")
+    assert Recorder(store.resume("s")).messages() == messages
+    assert recorder.pop() == messages[-1]

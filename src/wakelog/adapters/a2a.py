@@ -101,7 +101,7 @@ class WakelogTaskStore(LogsAdapter, TaskStore):  # type: ignore[misc]  # Any if 
         task = from_stored(held.log.state()["data"])
         if not task:
             return None
-        history = [from_stored(item.value) for item in self._items(held, name).items()]
+        history = [item.original for item in self._items(held, name).items()]
         return ParseDict(task | ({"history": history} if history else {}), Task())
 
     def _all(self, owner: str) -> Sequence[Task]:

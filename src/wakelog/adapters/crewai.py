@@ -29,6 +29,7 @@ try:
     from crewai.flow.persistence.base import FlowPersistence
     from crewai.state.provider.json_provider import JsonProvider
     from pydantic import BaseModel, PrivateAttr
+    from pydantic_core import PydanticSerializationError
 except ImportError as exc:
     raise frameworks.missing("CrewAI", "crewai") from exc
 
@@ -244,7 +245,11 @@ def _stored_state(given: dict[str, Any] | BaseModel) -> dict[str, Value]:
 def _plain(value: Any, where: str) -> Any:
     """A value as JSON, in the form that CrewAI's own persistence writes. Other values stay, and are refused later."""
     if isinstance(value, BaseModel):
-        return _plain({name: getattr(value, name) for name in _fields(value)}, where)
+        try:
+            fields = value.model_dump(mode="json")
+        except PydanticSerializationError:  # it does not name the place: look at the fields one by one
+            fields = {name: getattr(value, name) for name in _fields(value)}
+        return _plain(fields, where)
     if isinstance(value, Mapping):
         return {_key(key, where): _plain(item, f"{where}.{key}") for key, item in value.items()}
     if isinstance(value, list | tuple):

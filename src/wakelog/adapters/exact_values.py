@@ -62,9 +62,13 @@ def from_stored(value: Value) -> Any:
     """The original value. Its containers are new, so the caller may change them."""
     if type(value) is not dict and type(value) is not list:
         return value
-    raw = _encode(value)
-    # Most values have no mark, and then decoding is the fastest way to copy them.
-    return _decode(raw) if _MARK_BYTES not in raw else _unmarked(value)
+    return from_stored_json(_encode(value))  # most values have no mark, and this is the fastest way to copy them
+
+
+def from_stored_json(raw: bytes) -> Any:
+    """The original value of a stored one that is given as JSON."""
+    value = _decode(raw)
+    return value if _MARK_BYTES not in raw else _unmarked(value)
 
 
 def _unmarked(value: Value) -> Any:

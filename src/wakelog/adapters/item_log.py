@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from wakelog.adapters.exact_values import from_stored_json, stored_form
 from wakelog.importers.steps import CallStep
 from wakelog.importers.writer.kept_items import fill_item, hollow_out
 from wakelog.log.reader import Entry
@@ -21,7 +22,7 @@ from wakelog.log.retry import retry_on_moved_head
 from wakelog.model.events import ItemsKept
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
-from wakelog.model.values import Value, check_value
+from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.timeline.messages import content_of
 
@@ -44,9 +45,17 @@ class KeptItem(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def value(self) -> Any:
-        """The item, as a new value."""
+        """The item in its stored form, as a new value."""
         try:
             return _decode(self.raw)
+        except msgspec.DecodeError:
+            return json.loads(self.raw)
+
+    @property
+    def original(self) -> Any:
+        """The item as it was given, if the adapter stored its `stored_form`."""
+        try:
+            return from_stored_json(self.raw)
         except msgspec.DecodeError:
             return json.loads(self.raw)
 
@@ -263,5 +272,5 @@ def encode_json(value: Value) -> bytes:
 
 
 def check_items(items: Sequence[Any], what: str = "items") -> list[Any]:
-    """Items that the log can store. InvalidInputError names the path of a value that it cannot."""
-    return [check_value(item, f"{what}[{place}]", reserved=False) for place, item in enumerate(items)]
+    """The stored form of items. InvalidInputError names the path of a value that has none."""
+    return [stored_form(item, f"{what}[{place}]") for place, item in enumerate(items)]

@@ -85,7 +85,7 @@ class Recorder:
 
     def messages(self, last: int | None = None) -> list[Any]:
         """The messages in view, or only the `last` of them, as they were given."""
-        return [item.value for item in self.log.refresh(last)]
+        return [item.original for item in self.log.refresh(last)]
 
     # Recording
 
@@ -150,7 +150,7 @@ class Recorder:
     def pop(self, *, why: str = "the last message was taken back") -> Any:
         """Removes the newest message by a rewind and returns it; None if there is none."""
         taken = self.log.pop(why=why)
-        return taken.value if taken is not None else None
+        return taken.original if taken is not None else None
 
     def clear(self, *, why: str = "the conversation was cleared") -> int:
         """Removes all messages by a rewind; returns how many there were. The log keeps them."""

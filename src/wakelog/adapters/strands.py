@@ -5,7 +5,8 @@
     agent = Agent(session_manager=WakelogSessionManager("s1", "agents.db"))
 
 A Strands session is the session `strands/<id>`; graphs and swarms are its data. Each agent has its own session
-`strands/<id>/<agent>`, linked as a sub-agent: its messages are turns, calls and outcomes, its state is the data.
+`strands/<id>/<agent>`, linked as a sub-agent: its messages are turns, calls and outcomes, its state is `/data/state`.
+Everything else that Strands keeps of an agent is bookkeeping, and is stored under a key that commands leave out.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ except ImportError as exc:
 
 from wakelog.adapters.compound_names import compound_name, ids_of
 from wakelog.adapters.exact_values import from_stored, stored_form
-from wakelog.adapters.held_logs import HeldLog, HeldLogs, merge_data
+from wakelog.adapters.held_logs import HeldLog, HeldLogs, merge_data, replace_data
 from wakelog.adapters.item_log import KeptItem
 from wakelog.adapters.message_events import ReplyFacts
 from wakelog.adapters.shaped_items import ShapedItems, items_of
@@ -44,6 +45,8 @@ frameworks.warn_outside("strands-agents", oldest="1.50.0", newest="1.62.0")
 
 FORMAT = "strands"
 _UPDATED = "x.strands.message_updated"
+_OWN = "$strands"
+"""The key of an agent's data for everything but its state."""
 _END_STATUSES = ("completed", "failed", "interrupted")
 
 
@@ -103,28 +106,28 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
     # Agents
 
     def create_agent(self, session_id: str, session_agent: SessionAgent, **kwargs: Any) -> None:
-        state = stored_form(session_agent.to_dict(), "agent")
+        data = _to_data(session_agent)
         name = self.name_of(session_id, session_agent.agent_id)
         parent = self._logs.find(self.name_of(session_id))
         agent = session_agent.agent_id
         labels = {"strands.session": session_id, "strands.agent": agent}
         spawner = f"{parent.log.id}@{parent.log.head().seq}" if parent is not None else ""
         is_new = self._logs.find(name) is None
-        held = self._logs.open(name, labels, agent=agent, data=state, spawner=spawner)
+        held = self._logs.open(name, labels, agent=agent, data=data, spawner=spawner)
         if is_new and parent is not None:
             spawned = ev.SubagentSpawned(session=held.log.id, task=agent)
             parent.log.append(EventDraft(spawned, actor="runtime"))
-        merge_data(held.log, state)
+        _write_data(held, data)
 
     def read_agent(self, session_id: str, agent_id: str, **kwargs: Any) -> SessionAgent | None:
         held = self._logs.find(self.name_of(session_id, agent_id))
-        state = held.log.state()["data"] if held is not None else None
-        return SessionAgent.from_dict(from_stored(state)) if state else None
+        data = held.log.state()["data"] if held is not None else None
+        return SessionAgent.from_dict(_from_data(data)) if data else None
 
     def update_agent(self, session_id: str, session_agent: SessionAgent, **kwargs: Any) -> None:
         held = self._agent(session_id, session_agent.agent_id)
-        session_agent.created_at = held.log.look(data=("created_at",))[2].get("created_at", session_agent.created_at)
-        merge_data(held.log, stored_form(session_agent.to_dict(), "agent"))
+        session_agent.created_at = _from_data(held.log.state()["data"]).get("created_at", session_agent.created_at)
+        _write_data(held, _to_data(session_agent))
 
     def _agent(self, session_id: str, agent_id: str) -> HeldLog:
         held = self._logs.find(self.name_of(session_id, agent_id))
@@ -143,7 +146,7 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
             before = next((item for item in known if item.id == id), None)
             if before is None:
                 return [(value, id)]
-            if from_stored(before.value)["message"] == from_stored(value)["message"]:
+            if before.original["message"] == from_stored(value)["message"]:
                 return []
             raise SessionException(
                 f"Message {id} of agent {agent_id} in session {session_id} already exists: another process continued"
@@ -183,7 +186,7 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
     def _messages(self, session_id: str, agent_id: str) -> dict[int, SessionMessage]:
         held = self._agent(session_id, agent_id)
         items = self._items(held, session_id, agent_id).items()
-        found = {int(item.id): from_stored(item.value) for item in items}
+        found = {int(item.id): item.original for item in items}
         firsts = {int(item.id): item.first for item in items}
         for seq, id, value in self._updates(held):
             if seq > firsts.get(id, seq):  # else the update belongs to a rewound message with the same number
@@ -264,6 +267,26 @@ class WakelogSessionManager(RepositorySessionManager):  # type: ignore[misc]  # 
     def __init__(self, session_id: str, store: Place = None, **kwargs: Any) -> None:
         """`store` is an open store, or an argument of `wakelog.open`."""
         super().__init__(session_id=session_id, session_repository=WakelogSessionRepository(store), **kwargs)
+
+
+def _to_data(agent: SessionAgent) -> dict[str, Any]:
+    """An agent as the data of its session."""
+    own = stored_form(agent.to_dict(), "agent")
+    return {"state": own["state"], _OWN: {name: value for name, value in own.items() if name != "state"}}
+
+
+def _from_data(data: dict[str, Any]) -> dict[str, Any]:
+    """The agent in its session's data. Earlier versions stored its fields side by side."""
+    own = {**data[_OWN], "state": data.get("state", {})} if _OWN in data else data
+    found: dict[str, Any] = from_stored(own)
+    return found
+
+
+def _write_data(held: HeldLog, data: dict[str, Any]) -> None:
+    if _OWN in held.log.look(data=(_OWN,))[2]:
+        merge_data(held.log, data)
+    else:
+        replace_data(held.log, data)
 
 
 def to_anthropic(item: dict[str, Any]) -> dict[str, Any]:

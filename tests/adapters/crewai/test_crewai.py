@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from crewai.flow.persistence import persist
 from crewai.flow.persistence.sqlite import SQLiteFlowPersistence
 from crewai.state.checkpoint_config import CheckpointConfig
 from crewai.state.provider.sqlite_provider import SqliteProvider
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, HttpUrl
 
 import wakelog
 from tests.engines.on_postgres import postgres_url
@@ -123,8 +123,27 @@ def test_a_question_is_shown_as_pending(store) -> None:
     assert (pending.tool, pending.prompt) == ("input", "Is it good?")
 
 
+class Timed(BaseModel):
+    id: str = "f1"
+    every: timedelta = timedelta(minutes=5)
+    link: HttpUrl = HttpUrl("https://example.org/x")
+    raw: bytes = b"text"
+
+
+def test_a_state_comes_back_in_the_form_that_its_model_reads(persistence) -> None:
+    persistence.save_state("f1", "first", Timed())
+    assert Timed.model_validate(persistence.load_state("f1")) == Timed()
+
+
+class Opaque(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    parts: list[Any] = [1, object()]
+
+
 def test_a_value_that_cannot_be_stored_is_refused_with_its_path(store) -> None:
     persistence = WakelogFlowPersistence(store)
+    with pytest.raises(InvalidInputError, match=r"state\.parts\[1\]"):
+        persistence.save_state("f1", "first", Opaque())
     for state, path in (({"a": {"b": [object()]}}, r"state\.a\.b\[0\]"), ({"a": b"x"}, r"state\.a")):
         with pytest.raises(InvalidInputError, match=path):
             persistence.save_state("f1", "first", state)

@@ -11,7 +11,7 @@ from langgraph.store.base import GetOp, PutOp
 
 import wakelog
 from tests.adapters.store_urls import store_url as store_url
-from wakelog.adapters.langgraph import WakelogStore
+from wakelog.adapters.langgraph import WakelogSaver, WakelogStore
 
 
 def test_items_are_facts_that_other_processes_see_on_every_store(store_url: str) -> None:
@@ -135,3 +135,87 @@ def test_search_by_meaning_follows_what_each_item_indexes(tmp_path: Path, embed:
         found = asyncio.run(again.asearch(("d",), query="aaa"))
         assert [item.key for item in found] == ["by-other", "mostly-a", "mostly-b", "unseen"]
         assert found[-1].score is None
+
+
+@pytest.mark.parametrize("index", [None, {"dims": 1, "embed": lambda texts: [[1.0] for _ in texts]}])
+def test_a_value_that_is_refused_leaves_the_store_usable(tmp_path: Path, index: Any) -> None:
+    with WakelogStore(tmp_path, index=index) as store:
+        store.put(("a",), "good", {"n": 1})
+        before = store.session.head.seq
+        with pytest.raises(ValueError):
+            store.put(("a",), "bad", "a text")
+        if index:
+            with pytest.raises(TypeError):
+                store.put(("a",), "bad", {"no text": {1, 2}})
+        assert store.session.head.seq == before
+        assert store.get(("a",), "good").value == {"n": 1}
+        assert [item.key for item in store.search(("a",), query="n")] == ["good"]
+
+
+def test_items_without_a_text_are_found_by_a_process_that_embeds(tmp_path: Path) -> None:
+    with WakelogStore(tmp_path) as plain:
+        plain.put(("a",), "set", {"no text": {1, 2}})
+        plain.put(("a",), "text", {"text": "hello"})
+    with WakelogStore(tmp_path, index={"dims": 1, "embed": lambda texts: [[1.0] for _ in texts]}) as store:
+        assert store.get(("a",), "set").value == {"no text": {1, 2}}
+        assert [(item.key, item.score) for item in store.search(("a",), query="hello")] == [
+            ("text", 1.0),
+            ("set", None),
+        ]
+
+
+def test_nothing_is_stored_while_the_embedding_model_fails(tmp_path: Path) -> None:
+    asked: list[list[str]] = []
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        asked.append(texts)
+        if len(asked) == 1:
+            raise ConnectionError("the model is away")
+        return [[1.0] for _ in texts]
+
+    with WakelogStore(tmp_path, index={"dims": 1, "embed": embed}) as store:
+        with pytest.raises(ConnectionError):
+            store.put(("a",), "k", {"text": "hello"})
+        assert store.get(("a",), "k") is None
+        store.put(("a",), "k", {"text": "hello"})
+        assert store.get(("a",), "k").value == {"text": "hello"}
+        assert len(asked) == 2  # the text is embedded once for the check and for the search
+
+
+def test_the_sweeper_of_langgraphs_own_stores_can_be_started_and_stopped(tmp_path: Path) -> None:
+    clock = Clock()
+    with wakelog.open(tmp_path, clock=clock) as store:
+        memory = WakelogStore(store, ttl={"default_ttl": 1, "refresh_on_read": False})
+        running = memory.start_ttl_sweeper(sweep_interval_minutes=10)
+        assert memory.start_ttl_sweeper() is running
+        memory.put(("a",), "k", {"n": 1})
+        clock.pass_minutes(6)
+        assert memory.get(("a",), "k") is not None
+        clock.pass_minutes(6)
+        assert memory.get(("a",), "k") is None
+        memory.put(("a",), "k", {"n": 1})
+        assert memory.stop_ttl_sweeper()
+        assert running.done()
+        clock.pass_minutes(60)
+        assert memory.get(("a",), "k") is not None
+
+
+def test_a_saver_and_a_store_need_no_setup_but_take_the_call(tmp_path: Path) -> None:
+    async def awaited(made: Any) -> None:
+        assert await made.setup() is None
+
+    for kind in (WakelogSaver, WakelogStore):
+        with kind(tmp_path) as made:
+            made.setup()
+            asyncio.run(awaited(made))
+
+
+def test_a_store_that_holds_a_refused_item_works(tmp_path: Path) -> None:
+    with WakelogStore(tmp_path) as store:
+        store.put(("a",), "good", {"n": 1})
+        store.session.fact("/a/bad", {"value": "a text", "created": 1, "updated": 1})
+        assert store.get(("a",), "bad") is None
+    with WakelogStore(tmp_path) as again:
+        assert [item.key for item in again.search(("a",))] == ["good"]
+        again.put(("a",), "bad", {"n": 2})
+        assert again.get(("a",), "bad").value == {"n": 2}

@@ -10,8 +10,10 @@ from langchain_core.messages import HumanMessage
 from langgraph.types import Command
 
 import wakelog
+from tests.adapters.command_line import command
 from tests.adapters.langgraph.graphs import THREAD, agent, asking
 from wakelog.adapters.langgraph import WakelogSaver
+from wakelog.adapters.langgraph.interrupts import question_text
 from wakelog.errors import InvalidInputError
 
 
@@ -156,3 +158,25 @@ def test_a_checkpoint_that_is_not_whole_is_refused_by_what_it_lacks(
         saver.put(config, checkpoint, {"source": "input", "step": -1}, {})
     assert refused.value.kind == "bad-checkpoint"
     assert saver.get_tuple(config) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        ("Go on?", "Go on?"),
+        ({"question": "Go on?", "draft": "…"}, "Go on?"),
+        ({"action_requests": [{"name": "pay", "args": {}, "description": "Pay 5 EUR?"}]}, "Pay 5 EUR?"),
+        ({"draft": 1}, '{"draft":1}'),
+    ],
+)
+def test_the_prompt_of_a_question_is_what_a_person_is_asked(asked: Any, shown: str) -> None:
+    assert question_text(asked) == shown
+
+
+def test_commands_show_messages_by_their_words(saver: WakelogSaver, tmp_path: Path) -> None:
+    agent(saver).invoke({"messages": [("user", "apples")]}, THREAD)
+    place = str(tmp_path / "store")
+    assert '{"HumanMessage":"apples"}' in command("diff", "t@1", "--store", place)
+    brief = command("brief", "t", "--store", place)
+    assert '{"HumanMessage":"apples"}' in brief
+    assert "$langgraph" not in brief

@@ -16,6 +16,7 @@ from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool
 from agents.memory import OpenAIResponsesCompactionSession, Session, SessionSettings
 
 import wakelog
+from tests.adapters.command_line import command
 from tests.adapters.openai_agents.fake_model import ScriptedModel, asks, says
 from tests.adapters.store_urls import store_url as store_url
 from wakelog.adapters.openai_agents import WakelogSession
@@ -133,6 +134,21 @@ def test_an_id_that_is_a_selector_is_a_session_like_any_other(store: Store, id: 
     asyncio.run(run())
 
 
+def test_commands_show_times_and_thoughts(tmp_path: Path) -> None:
+    thought = {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "I need the weather."}]}
+    call = {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"post":1234567890123456789}'}
+
+    async def run() -> None:
+        with WakelogSession("chat", tmp_path / "store") as session:
+            await session.add_items([{"role": "user", "content": "How is it?"}, thought, call])
+
+    asyncio.run(run())
+    shown = command("show", "chat@1", "--store", str(tmp_path / "store"))
+    assert "(thinking) I need the weather." in shown
+    assert '{"post":1234567890123456789}' in shown
+    assert "no times recorded" not in shown + command("log", "chat", "--store", str(tmp_path / "store"))
+
+
 def test_branches_are_forks(store: Store) -> None:
     async def run() -> None:
         session = WakelogSession("talk", store)
@@ -194,6 +210,7 @@ def test_their_compaction_works_over_it(store: Store) -> None:
 CHILD = """
 import asyncio, os, signal, sys
 from agents import Agent, RunConfig, Runner, function_tool
+from tests.adapters.command_line import command
 from tests.adapters.openai_agents.fake_model import ScriptedModel, asks, says
 from wakelog.adapters.openai_agents import WakelogSession
 

@@ -91,3 +91,27 @@ def test_beside_a_conversation_store_it_records_calls_before_they_run(store: Sto
     ]
     assert session.log.part("pending_actions") == {}
     assert session.log.part("turn")["status"] == "completed"
+    assert {e.header.turn for e in session.log.entries() if e.body.get("action") == "c1"} == {1}
+
+
+def test_beside_a_conversation_store_each_run_is_one_turn_also_after_a_failure(store: Store) -> None:
+    conversations = WakelogConversationStore(store)
+    fails = [False, True, False]
+
+    def send(to: str) -> str:
+        if fails.pop(0):
+            raise RuntimeError("no network")
+        return "ok"
+
+    async def run(prompt: str) -> None:
+        conversation = await conversations.load("talk") or Conversation(conversation_id="talk")
+        await conversations.save(await build(conversations, send).run(prompt, conversation=conversation))
+
+    asyncio.run(run("mail Ann"))
+    with pytest.raises(RuntimeError):
+        asyncio.run(run("mail Bob"))
+    asyncio.run(run("mail Cid"))
+    session = conversations.session("talk")
+    ends = [e.body.get("outcome", "completed") for e in session.log.entries() if e.kind == "turn.ended"]
+    assert ends == ["completed", "failed", "completed"]
+    assert session.log.part("turn")["number"] == 3

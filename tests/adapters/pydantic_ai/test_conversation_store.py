@@ -332,3 +332,25 @@ def test_a_session_that_is_not_a_conversation_is_not_written_to(store: Store) ->
         asyncio.run(WakelogConversationStore(store).write_record(record, expected_revision=None))
     assert refused.value.kind == "foreign-session"
     assert made.head.seq == 1
+
+
+def test_numbers_that_json_readers_round_come_back_as_they_were(store: Store) -> None:
+    id = 1_234_567_890_123_456_789
+    messages = [
+        ModelRequest(parts=[UserPromptPart("Who wrote it?")]),
+        ModelResponse(
+            parts=[ToolCallPart("find", {"post": id}, "c1"), ToolCallPart("find", f'{{"post": {id}}}', "c2")]
+        ),
+        ModelRequest(parts=[ToolReturnPart("find", {"author": id + 1}, "c1"), ToolReturnPart("find", id, "c2")]),
+    ]
+    ids = [f"m{n}" for n in range(len(messages))]
+    links = zip(ids, [None, *ids], messages, strict=False)
+    entries = [ConversationEntry(id=id, parent_id=parent, message=message) for id, parent, message in links]
+    record = ConversationRecord(conversation_id="c", head_id=ids[-1])
+
+    async def check() -> None:
+        await WakelogConversationStore(store).write_record(record, new_entries=entries, expected_revision=None)
+        other = WakelogConversationStore(store)
+        assert [entry.message for entry in await other.read_history(ids[-1])] == messages
+
+    asyncio.run(check())

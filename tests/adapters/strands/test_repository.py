@@ -352,3 +352,28 @@ def test_four_processes_lose_nothing(store, tmp_path) -> None:
     found = texts(repository.list_messages("s1", "a1"))
     for name in "abcd":
         assert [text for text in found if text.startswith(name)] == [f"{name} {n}" for n in range(10)]
+
+
+def test_a_diff_shows_the_agents_state_and_no_bookkeeping(store) -> None:
+    repository = WakelogSessionRepository(store)
+    repository.create_session(session())
+    repository.create_agent("s1", agent(step=1))
+    log = store.resume("strands/s1/a1")
+    before = log.head.seq
+    repository.update_agent("s1", agent(step=2))
+    changes = log.diff(f"e{before}", f"e{log.head.seq}").changes
+    assert [(change.pointer, change.after) for change in changes] == [("/data/state/step", 2)]
+
+
+def test_an_agent_that_an_earlier_version_stored_is_read_and_goes_on(store) -> None:
+    repository = WakelogSessionRepository(store)
+    repository.create_session(session())
+    stored = agent(step=1)
+    labels = {"framework": "strands", "strands.session": "s1", "strands.agent": "a1"}
+    store.session("strands/s1/a1", data=stored.to_dict(), labels=labels)
+    read: Any = repository.read_agent("s1", "a1")
+    assert read.to_dict() == stored.to_dict()
+    repository.update_agent("s1", agent(step=2))
+    read = repository.read_agent("s1", "a1")
+    assert (read.state, read.created_at) == ({"step": 2}, stored.created_at)
+    assert set(store.resume("strands/s1/a1").state().data) == {"state", "$strands"}

@@ -11,7 +11,7 @@ import agent_framework._sessions as framework_sessions
 from agent_framework import HistoryProvider, Message
 
 from wakelog.adapters.compound_names import compound_name, ids_of
-from wakelog.adapters.exact_values import from_stored, stored_form
+from wakelog.adapters.exact_values import stored_form
 from wakelog.adapters.held_logs import LogsAdapter
 from wakelog.adapters.message_events import ReplyFacts
 from wakelog.adapters.shaped_items import ShapedItems, items_of
@@ -100,7 +100,7 @@ class WakelogHistoryProvider(LogsAdapter, HistoryProvider):  # type: ignore[misc
         held = self._logs.find(name)
         if held is None:
             return []
-        return [Message.from_dict(from_stored(item.value)) for item in self._items(name).items()]
+        return [Message.from_dict(item.original) for item in self._items(name).items()]
 
     def _write(self, session_id: str | None, messages: list[Message], response: Any) -> None:
         stored = {id(message): stored_form(message.to_dict(), f"messages[{n}]") for n, message in enumerate(messages)}
@@ -108,7 +108,7 @@ class WakelogHistoryProvider(LogsAdapter, HistoryProvider):  # type: ignore[misc
 
         def choose(known: list[Any]) -> list[tuple[Any, str]]:
             # The framework may pass the whole conversation again. Only new messages are stored.
-            before = [Message.from_dict(from_stored(item.value)) for item in known]
+            before = [Message.from_dict(item.original) for item in known]
             new = framework_sessions.filter_new_messages(before, messages)
             return [(stored[id(message)], message.message_id or "") for message in new]
 

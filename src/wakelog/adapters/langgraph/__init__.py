@@ -13,6 +13,6 @@ except ImportError as exc:
 from wakelog.adapters.langgraph.memory import WakelogStore
 from wakelog.adapters.langgraph.saver import WakelogSaver
 
-frameworks.warn_outside("langgraph", oldest="1.0", newest="1.2.20")
+frameworks.warn_outside("langgraph", oldest="1.0", newest="1.2.22")
 
 __all__ = ["WakelogSaver", "WakelogStore"]

@@ -117,8 +117,6 @@ class ValueCodec:
         elif hasattr(value, "__dict__") and not isinstance(value, type):
             inside = [(f"{where}.{key}", item) for key, item in vars(value).items()]
         for place, item in inside:
-            if type(item) in ATOMS:
-                continue
             try:
                 kind, _ = self._serde.dumps_typed(item)
             except Exception:

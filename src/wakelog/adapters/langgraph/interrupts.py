@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from langgraph.checkpoint.serde.types import INTERRUPT
 
+from wakelog.model.json_fields import dicts_in, text_in
 from wakelog.model.values import Value
 
+_QUESTIONS = ("question", "prompt", "message", "query", "description", "text")
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
 
 
@@ -23,6 +26,21 @@ def interrupt_ids(entries: dict[str, Any], task: str) -> list[str]:
         return []
     found = [value for channel, value in entries.values() if channel == INTERRUPT]
     return [id for value in found for id in _ids_in(value)]
+
+
+def question_text(question: Value) -> str:
+    """What a person is asked. An interrupt may carry any value; most have the question under one of a few names."""
+    if type(question) is str:
+        return question
+    if type(question) is dict:
+        for name in _QUESTIONS:
+            if type(text := question.get(name)) is str and text:
+                return text
+        # The form of LangChain's human-in-the-loop middleware.
+        requests = dicts_in(question.get("action_requests"))
+        if texts := [text for request in requests if (text := text_in(request, "description"))]:
+            return "; ".join(texts)
+    return msgspec.json.encode(question).decode()
 
 
 def _ids_in(value: Value) -> list[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +22,7 @@ from langgraph.store.base.embed import EmbeddingsLambda
 from langgraph.store.memory import InMemoryStore
 
 from wakelog.adapters.langgraph.codec import ValueCodec
+from wakelog.adapters.langgraph.setup import NeedsNoSetup
 from wakelog.adapters.stores import Place, StoreUser
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
@@ -36,11 +37,12 @@ ItemKey = tuple[tuple[str, ...], str]
 _FACT_KINDS = frozenset({"fact.recorded", "fact.retracted"})
 _RELOAD_KINDS = frozenset({"history.rewound", "history.adopted", "payload.erased"})
 _MINUTE_US = 60_000_000
+_SWEEP_MINUTES = 5
 _MIN_REFRESH_US = 1_000_000
 """A read refreshes an item only if that adds at least this much: reading in a loop must not append events."""
 
 
-class WakelogStore(StoreUser, BaseStore):
+class WakelogStore(NeedsNoSetup, StoreUser, BaseStore):
     """A store of items as facts: `graph.compile(store=WakelogStore("path"))`.
 
     `store` is the same as for `WakelogSaver`. `session` names the session that holds the items. `index` is LangGraph's
@@ -70,6 +72,8 @@ class WakelogStore(StoreUser, BaseStore):
         """When an item expires, and how many minutes it lives after its last use."""
         self._seq: Seq = 0
         self._swept_at = self.store.clock()
+        self._sweep_minutes: float | None = (ttl or {}).get("sweep_interval_minutes")
+        self._sweeper: Future[None] = Future()
 
     @property
     def session(self) -> Session[Any]:
@@ -122,8 +126,23 @@ class WakelogStore(StoreUser, BaseStore):
         with self._lock:
             return retry_on_moved_head(self.session.id, "to sweep", self._sweep)
 
+    def start_ttl_sweeper(self, sweep_interval_minutes: int | None = None) -> Future[None]:
+        """Sweeps at this interval from now on, whenever the store is used; by default, every five minutes. No thread is
+        needed for that: nobody can see an expired item before the next use."""
+        self._sweep_minutes = sweep_interval_minutes or self._sweep_minutes or _SWEEP_MINUTES
+        if self._sweeper.done():
+            self._sweeper = Future()
+        return self._sweeper
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """Sweeps no more, except by `sweep_ttl`. Completes the future that `start_ttl_sweeper` returned."""
+        self._sweep_minutes = None
+        if not self._sweeper.done():
+            self._sweeper.set_result(None)
+        return True
+
     def _sweep_if_due(self) -> None:
-        minutes = (self.ttl_config or {}).get("sweep_interval_minutes")
+        minutes = self._sweep_minutes
         if minutes and self.store.clock() - self._swept_at >= minutes * _MINUTE_US:
             self.sweep_ttl()
 
@@ -178,23 +197,35 @@ class WakelogStore(StoreUser, BaseStore):
         for item, stored in items.items():
             self._expiry.pop(item, None)
             value = None
-            if type(stored) is dict and "value" in stored:
+            if type(stored) is dict and type(stored.get("value")) is dict:
                 value = self._codec.decode(stored["value"])
                 if "ends" in stored:
                     self._expiry[item] = stored["ends"], float(stored["minutes"])
             ops.append(PutOp(*item, value, stored.get("index") if value is not None else None))
-        self._mirror.batch(ops)
+        self._put_into_mirror(ops)
         for item, stored in items.items():
             mirrored = self._mirror.get(*item)
             if mirrored is not None:
                 mirrored.created_at = _moment(stored.get("created"))
                 mirrored.updated_at = _moment(stored.get("updated"))
 
+    def _put_into_mirror(self, ops: list[PutOp]) -> None:
+        """Mirrors items. One whose value has no text, because a process without an index stored it, is not embedded."""
+        try:
+            self._mirror.batch(ops)
+        except TypeError:
+            for op in ops:
+                try:
+                    self._mirror.batch([op])
+                except TypeError:
+                    self._mirror.batch([op._replace(index=False)])
+
     # Writing
 
     def _store(self, puts: dict[ItemKey, PutOp], used: set[ItemKey]) -> None:
         """Appends the changes, and refreshes the items that were used."""
         self._follow()
+        InMemoryStore(index=self._index).batch(puts.values())  # refuses what could be stored, but not mirrored
         now = self.store.clock()
         drafts = [draft for item, op in puts.items() if (draft := self._fact_draft(item, op, now)) is not None]
         facts = self.session.state().facts
@@ -212,7 +243,7 @@ class WakelogStore(StoreUser, BaseStore):
         if op.value is None:
             return EventDraft(ev.FactRetracted(key=key)) if before is not None else None
         created = now if before is None else int(before.created_at.timestamp() * 1e6)
-        fact = {"value": self._codec.encode(op.value, f"item {key}"), "created": created, "updated": now}
+        fact = {"value": self._codec.encode(dict(op.value), f"item {key}"), "created": created, "updated": now}
         if op.index is not None:
             fact["index"] = op.index
         if op.ttl is not None:
@@ -221,13 +252,22 @@ class WakelogStore(StoreUser, BaseStore):
 
 
 class _Embedder(Embeddings):
-    """Makes an embedding model synchronous, also one that is a coroutine."""
+    """Makes an embedding model synchronous, also one that is a coroutine. It remembers the latest vectors, because an
+    item is embedded before it is stored, and again when it is mirrored."""
 
     def __init__(self, inner: Embeddings) -> None:
         self._inner = inner
         self._is_async = isinstance(inner, EmbeddingsLambda) and not hasattr(inner, "func")
+        self._latest: dict[str, list[float]] = {}
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        new = [text for text in dict.fromkeys(texts) if text not in self._latest]
+        if new:
+            known = {text: self._latest[text] for text in texts if text in self._latest}
+            self._latest = known | dict(zip(new, self._embed(new), strict=True))
+        return [self._latest[text] for text in texts]
+
+    def _embed(self, texts: list[str]) -> list[list[float]]:
         vectors: list[list[float]]
         if self._is_async:
             with ThreadPoolExecutor(1) as executor:  # this thread may be running a loop
@@ -237,7 +277,7 @@ class _Embedder(Embeddings):
         return vectors
 
     def embed_query(self, text: str) -> list[float]:
-        vector: list[float] = self.embed_documents([text])[0] if self._is_async else self._inner.embed_query(text)
+        vector: list[float] = self._embed([text])[0] if self._is_async else self._inner.embed_query(text)
         return vector
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 
-from wakelog.adapters.langgraph.interrupts import interrupt_ids
+from wakelog.adapters.langgraph.interrupts import interrupt_ids, question_text
 from wakelog.adapters.langgraph.thread_data import ROOT, CheckpointDraft, ThreadCopy, added_items, channel_path
 from wakelog.adapters.langgraph.waiting_writes import TaskWrites
 from wakelog.importers.frameworks.langgraph.messages import input_of, message_kind, reply_of
@@ -197,7 +197,7 @@ class RunEvents:
     def _ask(self, request: str, question: Value) -> None:
         if request and request not in self._pending:
             self._add_pending(request, _INPUT)
-            self.add(ev.InputRequested(request=request, prompt=_text(question)))
+            self.add(ev.InputRequested(request=request, prompt=question_text(question)))
 
     def _answer_questions(self, requests: list[str], answer: Value) -> None:
         """Answers these questions; without any, the only one that is open."""

@@ -27,6 +27,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from wakelog.adapters.langgraph.codec import ValueCodec
+from wakelog.adapters.langgraph.setup import NeedsNoSetup
 from wakelog.adapters.langgraph.thread_log import ThreadLog
 from wakelog.adapters.stores import Place, StoreUser
 from wakelog.errors import InvalidInputError, NotFoundError
@@ -53,7 +54,7 @@ def session_name(thread: str) -> str:
     return f"langgraph-{slug}-{hashlib.sha256(thread.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
-class WakelogSaver(StoreUser, BaseCheckpointSaver):
+class WakelogSaver(NeedsNoSetup, StoreUser, BaseCheckpointSaver):
     """A checkpointer that stores threads as sessions: `graph.compile(checkpointer=WakelogSaver("path"))`.
 
     `store` is an open store, or an argument of `wakelog.open`: a path, a `postgresql://` or `http://` address, or
@@ -166,7 +167,7 @@ class WakelogSaver(StoreUser, BaseCheckpointSaver):
         work = functools.partial(ThreadLog.history, ns=ns, id=id, before=until, matches=matches, limit=limit)
         found = [self._on(thread, work) or iter(()) for thread in threads]
         newest_first = heapq.merge(*found, key=lambda item: item.checkpoint["id"], reverse=True)
-        yield from itertools.islice(newest_first, limit)
+        yield from itertools.islice(newest_first, None if limit is None else max(0, limit))
 
     def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, Any]:
         """What the ancestors of a checkpoint wrote to some channels, and the value they started from."""

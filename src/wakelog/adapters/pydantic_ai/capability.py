@@ -2,7 +2,8 @@
 
 With a wakelog session, it records the new messages after every answer of the model, so that a call is durable before
 its tool runs, and how the run ended. With a `WakelogConversationStore`, messages are recorded when the conversation is
-saved, so it only records each call before it runs: after a crash it is known which calls may have had effects.
+saved, so it only opens the turn and records each call before it runs: after a crash it is known which calls may have
+had effects.
 """
 
 from __future__ import annotations
@@ -37,15 +38,17 @@ class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # Any if it 
         self._log = MessageLog(target, effects) if isinstance(target, Session) else None
 
     async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
-        """Records how the run ended."""
-        if self._log is None:
-            return await handler()
+        """Records how the run ended. Beside a conversation store only if it failed: a save ends the turn."""
         try:
             result = await handler()
         except BaseException as exc:
-            await in_thread_to_the_end(self._end, list(ctx.messages), exc)
+            if self._log is not None:
+                await in_thread_to_the_end(self._end, list(ctx.messages), exc)
+            elif ctx.conversation_id:
+                await in_thread_to_the_end(self._fail_unsaved, str(ctx.conversation_id), exc)
             raise
-        await in_thread_to_the_end(self._end, list(result.all_messages()), None)
+        if self._log is not None:
+            await in_thread_to_the_end(self._end, list(result.all_messages()), None)
         return result
 
     async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:
@@ -80,15 +83,14 @@ class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # Any if it 
         self._sync(messages)
         log = self._log
         assert log is not None
-        if log.session.log.part("turn")["status"] != "open":
-            return
-        if error is None:
-            ended = ev.TurnEnded()
-        elif isinstance(error, Exception):
-            ended = ev.TurnEnded(outcome="failed", error=ev.Failure(type(error).__name__, str(error)))
-        else:
-            ended = ev.TurnEnded(outcome="interrupted")
-        log.session.append(EventDraft(ended, actor="runtime"))
+        if log.session.log.part("turn")["status"] == "open":
+            log.session.append(EventDraft(_ending(error), actor="runtime"))
+
+    def _fail_unsaved(self, conversation_id: str, error: BaseException) -> None:
+        """Ends the turn that calls of the run have opened, if they did."""
+        assert isinstance(self._target, WakelogConversationStore)
+        if (log := self._target.find_log(conversation_id)) is not None and log.has_unsaved_turn():
+            log.session.append(EventDraft(_ending(error), actor="runtime"))
 
     def _record_intent(self, conversation_id: str, call: Any) -> None:
         assert isinstance(self._target, WakelogConversationStore)
@@ -98,7 +100,20 @@ class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # Any if it 
         input = storable(call.args_as_dict())
         effect = self._effects.get(call.tool_name) or effect_of(call.tool_name, input)
         step = CallStep(call.tool_call_id, call.tool_name, input, effect)
-        session.append(EventDraft(requested_call(step)), EventDraft(ev.ActionStarted(action=step.id), actor="runtime"))
+        is_open = session.log.part("turn")["status"] == "open"
+        session.append(
+            *(() if is_open else (EventDraft(ev.TurnStarted(), actor="runtime"),)),
+            EventDraft(requested_call(step)),
+            EventDraft(ev.ActionStarted(action=step.id), actor="runtime"),
+        )
+
+
+def _ending(error: BaseException | None) -> ev.TurnEnded:
+    if error is None:
+        return ev.TurnEnded()
+    if isinstance(error, Exception):
+        return ev.TurnEnded(outcome="failed", error=ev.Failure(type(error).__name__, str(error)))
+    return ev.TurnEnded(outcome="interrupted")
 
 
 def _count_recorded(given: list[dict[str, Any]], log: MessageLog) -> int:

@@ -20,6 +20,7 @@ from pydantic_ai.conversation_store import (
     ConversationStore,
 )
 
+from wakelog.adapters.exact_values import from_stored, stored_form
 from wakelog.adapters.item_log import KeptItem, PlannedWrite
 from wakelog.adapters.ownership import own_session
 from wakelog.adapters.pydantic_ai.message_log import MessageLog
@@ -31,7 +32,7 @@ from wakelog.model.events import Effect
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.names import name_of_id
 from wakelog.model.records import EventDraft
-from wakelog.model.values import Value, check_value
+from wakelog.model.values import Value
 from wakelog.runtime.bridge import in_thread, in_thread_to_the_end
 from wakelog.session import Session
 
@@ -97,6 +98,15 @@ class WakelogConversationStore(StoreUser, ConversationStore):  # type: ignore[mi
         """Like `session`, but creates the session if needed."""
         return own_session(self.store, AGENT, conversation_id, origin=conversation_id)
 
+    def find_log(self, conversation_id: str) -> MessageLog | None:
+        """The messages of a conversation; None if there is no session for it."""
+        name = name_of_id(conversation_id)
+        if not self.store.is_open(name):
+            return None
+        log = self._log(self.store.resume(name))
+        log.refresh(0)
+        return log
+
     # Reading
 
     def _sessions(self) -> list[Session[Any]]:
@@ -105,10 +115,8 @@ class WakelogConversationStore(StoreUser, ConversationStore):  # type: ignore[mi
         return [self.store.resume(row.id) for row in found]
 
     def _stored_record(self, conversation_id: str) -> Any:
-        name = name_of_id(conversation_id)
-        if not self.store.is_open(name):
-            return None
-        return _record_of(self._log(self.store.resume(name)), conversation_id)
+        log = self.find_log(conversation_id)
+        return _record_of(log, conversation_id) if log is not None else None
 
     def _log(self, session: Session[Any]) -> MessageLog:
         """The messages of a session, from a cache."""
@@ -157,7 +165,7 @@ class WakelogConversationStore(StoreUser, ConversationStore):  # type: ignore[mi
             (e.id, {"parent_id": e.parent_id, "message": dump_message(e.message, f"entries[{place}].message")})
             for place, e in enumerate(entries)
         ]
-        stored = check_value(_records.dump_python(record, mode="json"), "record")
+        stored = stored_form(_records.dump_python(record, mode="json"), "record")
         with self._lock:
             if self._revision(record.conversation_id) != expected:
                 raise ConversationConflict(record.conversation_id)
@@ -250,7 +258,7 @@ def _rewind_target(log: MessageLog, after: KeptItem | None) -> Seq | None:
 
 
 def _entry(item: KeptItem) -> Any:
-    value = item.value
+    value = item.original
     return ConversationEntry(id=item.id, parent_id=value["parent_id"], message=load_message(value["message"]))
 
 
@@ -277,4 +285,4 @@ def _parse_record(stored: Value, conversation_id: str | None, name: str = "") ->
     is_own = stored.get("conversation_id") == conversation_id
     if conversation_id is None:
         is_own = name_of_id(str(stored.get("conversation_id"))) == name
-    return _records.validate_python(stored) if is_own else None
+    return _records.validate_python(from_stored(stored)) if is_own else None

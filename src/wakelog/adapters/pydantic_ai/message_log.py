@@ -39,6 +39,7 @@ class MessageLog(ItemLog):
         turn."""
         is_reply = after is not None and after.value["message"]["kind"] == "response"
         has_results = after is not None and any(m.answers for m in read_parts(after.value["message"], self._effects))
+        is_new_turn = parts["turn"]["status"] == "open" and self.has_unsaved_turn()
         planned: list[PlannedItem] = []
         answered = {
             answer.id
@@ -48,7 +49,7 @@ class MessageLog(ItemLog):
         }
         plan = MessagePlan(
             parts,
-            has_reply=is_reply or has_results,
+            has_reply=(is_reply or has_results) and not is_new_turn,
             find_call=lambda call: self.find_call(call, self._calls_in),
             stays_open=True,
             later=answered,
@@ -61,6 +62,13 @@ class MessageLog(ItemLog):
         if ends and planned and plan.is_over:
             planned[-1].drafts.append(EventDraft(ev.TurnEnded(), actor="runtime"))
         return planned
+
+    def has_unsaved_turn(self) -> bool:
+        """True if the newest turn was opened by a call, and none of its messages is recorded yet."""
+        log = self.session.log
+        after = self.all_items[-1].last if self.all_items else 0
+        newest = [entry.kind for entry in log.entries(after=after) if entry.kind in ("turn.started", "turn.ended")]
+        return newest[-1:] == ["turn.started"]
 
     def _facts(self, message: dict[str, Any]) -> ReplyFacts:
         model, usage = str(message.get("model_name") or ""), usage_of_response(message)

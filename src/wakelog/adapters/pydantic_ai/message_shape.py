@@ -14,14 +14,15 @@ import msgspec
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_core import PydanticSerializationError
 
-from wakelog.adapters.item_log import PlannedItem, check_items
+from wakelog.adapters.exact_values import stored_form
+from wakelog.adapters.item_log import PlannedItem
 from wakelog.adapters.message_events import MessagePlan, ReadMessage, read_message
 from wakelog.errors import InvalidInputError
 from wakelog.model import events as ev
 from wakelog.model.events import Effect
 from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage
-from wakelog.model.values import Value, check_value
+from wakelog.model.values import Value
 
 AGENT = "pydantic-ai"
 FORMAT = "pydantic-ai"
@@ -37,7 +38,7 @@ def dump_message(message: Any, where: str) -> dict[str, Any]:
             kind="not-a-value",
             hint="let the tool return JSON, a dataclass or a Pydantic model",
         ) from exc
-    found: dict[str, Any] = check_value(value, where)
+    found: dict[str, Any] = stored_form(value, where)
     return found
 
 
@@ -123,7 +124,7 @@ def _arguments(given: Any) -> Value:
     if not isinstance(given, str):
         return given
     try:
-        return check_items([msgspec.json.decode(given)])[0]
+        return stored_form(msgspec.json.decode(given), "args")
     except (msgspec.DecodeError, InvalidInputError):
         return given
 
