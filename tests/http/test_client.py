@@ -339,6 +339,24 @@ def test_appends_of_many_threads_share_requests(running: RunningServer) -> None:
     engine.close()
 
 
+def test_an_append_inside_an_append_of_the_same_thread_is_refused_and_does_not_hang(running: RunningServer) -> None:
+    engine = RemoteEngine(running.url, running.key)
+    outer, inner = opened(engine), opened(engine)
+    original, told = engine._queue._send, []
+
+    def interrupted(groups: Any) -> Any:  # as a signal handler that appends
+        engine._queue._send = original
+        with pytest.raises(UnavailableError) as refused:
+            engine.submit(inner.seal(fact("b"))).result()
+        told.append(refused.value.kind)
+        return original(groups)
+
+    engine._queue._send = interrupted
+    assert engine.submit(outer.seal(fact("a"))).result().seq == 2
+    assert told == ["answer-unknown"]
+    engine.close()
+
+
 def test_a_forked_process_asks_on_connections_of_its_own(running: RunningServer) -> None:
     with wakelog.open(running.url, key=running.key) as shared:
         session = shared.session("s")

@@ -177,7 +177,7 @@ def test_sessions_and_hits_come_in_pages_that_meet(asker: Asker, store: Store) -
     assert [r["name"] for r in asker.get("/v1/sessions", name="n0[1-3]").json["rows"]]
 
 
-NEED_A_QUERY = ("attempts", "compare", "picture", "preview", "taint", "why")
+NEED_A_QUERY = ("attempts", "picture", "preview", "why")
 
 
 def test_an_answer_the_caller_has_is_not_sent_again(asker: Asker, session: Session[Any]) -> None:

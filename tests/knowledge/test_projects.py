@@ -45,7 +45,7 @@ def test_all_worktrees_of_a_repository_are_one_project(store: Store, repository:
         (folder / "src" / "a.py").write_text("x")
         subject, project = store.known.here("a.py", folder=str(folder / "src"))
         assert (subject, project) == ("src/a.py", str(repository.resolve()))
-        [line] = store.known.who(subject, project=project).lines
+        [line] = store.known.about(subject, aspect="who", project=project).lines
         assert line.roots == 2
 
 
@@ -56,14 +56,14 @@ def test_repositories_of_one_name_are_two_projects(store: Store, repository: Pat
     git(other, "init", "-q")
     changed(store, "one", repository, "src/a.py")
     changed(store, "two", other, "src/a.py")
-    assert [line.roots for line in store.known.who("src/a.py").lines] == [1, 1]
-    assert len(store.known.who("src/a.py", project=str(other.resolve())).lines) == 1
+    assert [line.roots for line in store.known.about("src/a.py", aspect="who").lines] == [1, 1]
+    assert len(store.known.about("src/a.py", aspect="who", project=str(other.resolve())).lines) == 1
 
 
 def test_files_of_sessions_without_a_project_are_not_the_same_file(store: Store) -> None:
     worked(store, "one", [look("setup.py")], labels={})
     worked(store, "two", [look("setup.py")], labels={})
-    assert [line.roots for line in store.known.who("setup.py").lines] == [1, 1]
+    assert [line.roots for line in store.known.about("setup.py", aspect="who").lines] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_a_full_path_finds_the_file_of_the_project_it_lies_in(store: Store) -> N
         session = store.session(place[1:], labels={"repo": place}, folder="")
         session.append(ev.TurnStarted(), edit(f"{place}/src/a.py").draft("c"), look("/etc/hosts").draft("d"))
     for place in ("/code/shop", "/code/shop/vendor/kit"):
-        [line] = store.known.who(f"{place}/src/a.py").lines
+        [line] = store.known.about(f"{place}/src/a.py", aspect="who").lines
         assert line.project == place
-    assert store.known.who("/code/shop/src/a.py", project="/code/shopping").lines == ()
-    assert {line.project for line in store.known.who("/etc/hosts").lines} == {
+    assert store.known.about("/code/shop/src/a.py", aspect="who", project="/code/shopping").lines == ()
+    assert {line.project for line in store.known.about("/etc/hosts", aspect="who").lines} == {
         "/code/shop",
         "/code/shop/vendor/kit",
         "/code/shopping",

@@ -1,8 +1,8 @@
 """What a check is, and how checks are run.
 
-A check is a small function over a `Bench`. It has a name, a group, and the sentence of the protocol that it checks (the
-reference page is made from these sentences). If the protocol makes an operation optional, the check also names the
-capability that it needs: if a server says that it does not offer it, the check is skipped.
+A check is a small function over a `Bench`. It has a name, a group, and, as its docstring, the sentence of the protocol
+that it checks (the reference page is made from these sentences). If the protocol makes an operation optional, the check
+also names the capability that it needs: if a server says that it does not offer it, the check is skipped.
 """
 
 from __future__ import annotations
@@ -89,24 +89,21 @@ CHECKS: list[Check] = []
 
 
 def check(
-    group: str, rule: str, *, needs: str = "", two_keys: bool = False
+    group: str, *, needs: str = "", two_keys: bool = False
 ) -> Callable[[Callable[[Bench], None]], Callable[[Bench], None]]:
-    """Adds a function to the list of checks, under its name."""
+    """Adds a function to the list of checks, under its name; its docstring is the rule."""
     assert group in GROUPS
     assert not needs or needs in CAPABILITIES
 
     def add(function: Callable[[Bench], None]) -> Callable[[Bench], None]:
         name = function.__name__.replace("_", "-")
-        CHECKS.append(Check(name, group, " ".join(rule.split()), needs, two_keys, function))
+        CHECKS.append(Check(name, group, " ".join((function.__doc__ or "").split()), needs, two_keys, function))
         return function
 
     return add
 
 
-_FILES = (
-    "sessions", "append", "reads", "tail", "rewind_and_fork", "lifecycle", "errors", "namespaces",
-    "integrity",
-)  # fmt: skip
+_FILES = ("sessions", "append", "reads", "tail", "rewind_and_fork", "lifecycle", "errors", "namespaces", "integrity")
 
 
 def all_checks() -> list[Check]:

@@ -12,8 +12,11 @@ from collections.abc import Sequence
 import msgspec
 
 from wakelog.index.connection import Connection, as_key, as_rows
+from wakelog.index.questions import IndexQuestion
 from wakelog.index.results import AsOf
+from wakelog.index.statements import IndexMoment
 from wakelog.knowledge.lines import PastSession, sessions_by_number
+from wakelog.knowledge.things import kind_of
 from wakelog.model.ids import Seq, SessionId
 
 HOPS_MAX = 3
@@ -57,7 +60,20 @@ class ThingPath(msgspec.Struct, frozen=True):
     as_of: AsOf
 
 
-def connect(db: Connection, a: Thing, b: Thing, project: str | None) -> list[PathStep]:
+class AskConnections(IndexQuestion, frozen=True):
+    """How two things are connected: the shortest path of sessions and things between them."""
+
+    a: str
+    b: str
+    project: str | None = None
+
+    def __call__(self, reading: IndexMoment) -> ThingPath:
+        db = reading.db
+        a, b = ((kind_of(db, name, self.project), as_key(name)) for name in (self.a, self.b))
+        return ThingPath(self.a, self.b, tuple(_connect(db, a, b, self.project)), reading.as_of)
+
+
+def _connect(db: Connection, a: Thing, b: Thing, project: str | None) -> list[PathStep]:
     """The shortest path from `a` to `b`; of several, the one through the newest sessions."""
     came_from: dict[Thing, tuple[Thing, int] | None] = {a: None}
     names: dict[Thing, str] = {a: a[1], b: b[1]}
@@ -118,7 +134,3 @@ def _path_to(
         for thing, no in reversed(steps)
         if no in sessions
     ]
-
-
-def thing(kind: str, name: str) -> Thing:
-    return kind, as_key(name)

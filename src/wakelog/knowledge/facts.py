@@ -16,7 +16,10 @@ from typing import Any
 import msgspec
 
 from wakelog.index.connection import Connection, as_key, as_rows
-from wakelog.knowledge.lines import SOURCES_MAX, KnownLine, in_one_line, source, trust_of
+from wakelog.index.questions import IndexQuestion, Number
+from wakelog.index.scope import check_limit
+from wakelog.index.statements import IndexMoment
+from wakelog.knowledge.lines import SOURCES_MAX, KnownLine, KnownThing, in_one_line, source, trust_of
 from wakelog.model.ids import Seq, SessionId
 
 KEYS_MAX = 500
@@ -135,6 +138,25 @@ def facts_that_hold(events: Iterable[FactEvent]) -> list[HeldFact]:
 
 def _same(a: FactEvent, b: FactEvent) -> bool:
     return a.value is not None and a.value == b.value
+
+
+class AskFacts(IndexQuestion, frozen=True):
+    """The facts that hold, for one key or all keys, each with its sources. With `conflicts`, only those that contradict
+    each other, side by side."""
+
+    key: str | None = None
+    project: str | None = None
+    conflicts: bool = False
+    as_of: Number | None = None
+    known_at: Number | None = None
+    limit: Number = 50
+
+    def __call__(self, reading: IndexMoment) -> KnownThing:
+        check_limit(self.limit)
+        events = fact_events(reading.db, self.key, self.project, as_of=self.as_of, known_at=self.known_at)
+        lines = [line for line in fact_lines(events) if line.conflicts or not self.conflicts]
+        more = max(0, len(lines) - self.limit)
+        return KnownThing(self.key or "", "key", tuple(lines[: self.limit]), reading.as_of, more)
 
 
 def fact_events(

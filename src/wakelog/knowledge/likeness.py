@@ -17,7 +17,10 @@ from typing import Any
 import msgspec
 
 from wakelog.index.connection import Connection, as_rows
+from wakelog.index.questions import IndexQuestion, Number
 from wakelog.index.results import AsOf
+from wakelog.index.scope import check_limit
+from wakelog.index.statements import IndexMoment
 from wakelog.knowledge.lines import PastSession, in_one_line, sessions_by_number, trust_of
 from wakelog.model.ids import SessionId
 from wakelog.model.trust import Trust
@@ -124,48 +127,59 @@ def days_in(text: str, now: int, offset_us: int = 0) -> tuple[int, int, str] | N
     return None
 
 
-def like(
-    db: Connection,
-    text: str,
-    project: str | None,
-    *,
-    now: int,
-    offset_us: int = 0,
-    besides: str = "",
-    limit: int = 5,
-) -> list[LikeSession]:
-    """The past sessions that match some words, the best first."""
-    day = days_in(text, now, offset_us)
-    words = words_in(text)
-    if not words and day is None:
-        return []
-    since, until = (day[0], day[1]) if day else (0, 1 << 62)
-    values = {"project": project, "since": since, "until": until, "besides": besides, "limit": SESSIONS_MAX}
-    rows: Any = db.execute(_SESSIONS, values).fetchall()
-    if not words:
-        inputs = _first_inputs(db, rows[:limit])
-        why = (day[2],) if day else ()
-        return [_like_session(s, inputs.get(s.no, []), 1.0, why) for s in _sessions(db, rows[:limit])]
-    inputs = _first_inputs(db, rows)
-    find_words = _word_finder(words)
-    asked = {row[0]: find_words(_request_text(row, inputs.get(row[0], ()))) for row in rows}
-    counts = Counter(word for found in asked.values() for word in found)
-    weight = {word: math.log(1 + (len(rows) + 1) / (1 + counts[word])) for word in words}
-    rows.sort(key=lambda row: -_sum(weight, asked[row[0]]))  # of equals, the newest stays first
-    candidates = _sessions(db, rows[:CANDIDATES_MAX])
-    used = _words_used(db, candidates, find_words)
-    out = []
-    for session in candidates:
-        mine = [word for word in words if word in asked[session.no]]
-        by_use = {w: what for w in words if w not in mine and (what := used.get(session.no, {}).get(w))}
-        score = (_sum(weight, mine) + _sum(weight, by_use) / 2) / sum(weight.values())
-        rare = [word for word in (*mine, *by_use) if counts[word] <= max(2, RARE * len(rows))]
-        if score < SCORE_MIN or (not rare and score < NEARLY_ALL) or (len(words) > 2 and len(mine) + len(by_use) < 2):
-            continue
-        reasons = [f"asked: {', '.join(mine)}"] if mine else []
-        reasons += sorted(set(by_use.values())) + ([day[2]] if day else [])
-        out.append(_like_session(session, inputs.get(session.no, []), round(score, 3), tuple(reasons)))
-    return sorted(out, key=lambda s: (-s.score, -s.at, s.session))[:limit]
+class AskLike(IndexQuestion, frozen=True):
+    """Past sessions that match some words: by what they were asked, the files and tools they used, and the day that the
+    words name. `now` and `offset_us` (the time zone) say when the asker's day begins."""
+
+    text: str
+    project: str | None = None
+    session: str = ""
+    now: Number = 0
+    offset_us: Number = 0
+    limit: Number = 5
+
+    def __call__(self, reading: IndexMoment) -> LikeSessions:
+        check_limit(self.limit)
+        return LikeSessions(self.text, tuple(self.find(reading.db, self.now or reading.as_of.at)), reading.as_of)
+
+    def find(self, db: Connection, now: int) -> list[LikeSession]:
+        """The sessions, the best match first."""
+        day = days_in(self.text, now, self.offset_us)
+        words = words_in(self.text)
+        if not words and day is None:
+            return []
+        since, until = (day[0], day[1]) if day else (0, 1 << 62)
+        besides = self.session.partition(".")[0]
+        values = {"project": self.project, "since": since, "until": until, "besides": besides, "limit": SESSIONS_MAX}
+        rows: Any = db.execute(_SESSIONS, values).fetchall()
+        if not words:
+            inputs = _first_inputs(db, rows[: self.limit])
+            why = (day[2],) if day else ()
+            return [_like_session(s, inputs.get(s.no, []), 1.0, why) for s in _sessions(db, rows[: self.limit])]
+        inputs = _first_inputs(db, rows)
+        find_words = _word_finder(words)
+        asked = {row[0]: find_words(_request_text(row, inputs.get(row[0], ()))) for row in rows}
+        counts = Counter(word for found in asked.values() for word in found)
+        weight = {word: math.log(1 + (len(rows) + 1) / (1 + counts[word])) for word in words}
+        rows.sort(key=lambda row: -_sum(weight, asked[row[0]]))  # of equals, the newest stays first
+        candidates = _sessions(db, rows[:CANDIDATES_MAX])
+        used = _words_used(db, candidates, find_words)
+        out = []
+        for session in candidates:
+            mine = [word for word in words if word in asked[session.no]]
+            by_use = {w: what for w in words if w not in mine and (what := used.get(session.no, {}).get(w))}
+            score = (_sum(weight, mine) + _sum(weight, by_use) / 2) / sum(weight.values())
+            rare = [word for word in (*mine, *by_use) if counts[word] <= max(2, RARE * len(rows))]
+            if (
+                score < SCORE_MIN
+                or (not rare and score < NEARLY_ALL)
+                or (len(words) > 2 and len(mine) + len(by_use) < 2)
+            ):
+                continue
+            reasons = [f"asked: {', '.join(mine)}"] if mine else []
+            reasons += sorted(set(by_use.values())) + ([day[2]] if day else [])
+            out.append(_like_session(session, inputs.get(session.no, []), round(score, 3), tuple(reasons)))
+        return sorted(out, key=lambda s: (-s.score, -s.at, s.session))[: self.limit]
 
 
 def _word_finder(words: Sequence[str]) -> Callable[[str], frozenset[str]]:

@@ -16,9 +16,11 @@ from collections.abc import Sequence
 import msgspec
 
 from wakelog.index.connection import Connection
+from wakelog.index.questions import IndexQuestion, Number
 from wakelog.index.results import AsOf
+from wakelog.index.statements import IndexMoment
 from wakelog.knowledge.facts import fact_events, fact_lines
-from wakelog.knowledge.likeness import like
+from wakelog.knowledge.likeness import AskLike
 from wakelog.knowledge.lines import SOURCES_MAX, KnownLine, in_one_line, source
 from wakelog.knowledge.things import Touch, dead_end_lines, decision_lines, failure_lines, touches_of
 from wakelog.model.error_signature import error_signature
@@ -54,34 +56,91 @@ class PastLines(msgspec.Struct, frozen=True):
     """The error signature that was looked up."""
 
 
-def recall_lines(
-    db: Connection,
-    *,
-    files: Sequence[str],
-    error: str,
-    goal: str,
-    project: str | None,
-    besides: str,
-    now: int,
-) -> tuple[list[KnownLine], str]:
-    """All matching lines, in order, and the signature of the error."""
-    found: list[RecalledLine] = []
-    signature = error_signature("", error) if error else ""
-    if signature:
-        found += [_recipe(recipe) for recipe in recipes_for(db, signature, project, besides=besides)[:2]]
-    for path in dict.fromkeys(files[:FILES_MAX]):
-        found += _recall_file(db, path, project, besides)
-    if goal:
-        found += _recall_keys(db, goal, project, besides)
-        found += _recall_sessions(db, goal, project, besides, now)
-    found.sort(key=_order)
-    unique: dict[tuple[str, str], KnownLine] = {}
-    for recalled in found:
-        unique.setdefault((recalled.line.kind, recalled.line.text), recalled.line)
-    return list(unique.values()), signature
+class AskRecall(IndexQuestion, frozen=True):
+    """The few lines from the past that are relevant to the current files, error text and goal. `session` is the asking
+    session: nothing comes from its own fork tree. `tokens` is about how much room there is."""
+
+    files: tuple[str, ...] = ()
+    error: str = ""
+    goal: str = ""
+    project: str | None = None
+    session: str = ""
+    tokens: Number = TOKENS
+    now: Number = 0
+
+    @property
+    def _besides(self) -> str:
+        return self.session.partition(".")[0]
+
+    def __call__(self, reading: IndexMoment) -> PastLines:
+        db = reading.db
+        found: list[RecalledLine] = []
+        signature = error_signature("", self.error) if self.error else ""
+        if signature:
+            recipes = recipes_for(db, signature, self.project, besides=self._besides)
+            found += [_recipe(recipe) for recipe in recipes[:2]]
+        for path in dict.fromkeys(self.files[:FILES_MAX]):
+            found += self._about_file(db, path)
+        if self.goal:
+            found += self._about_keys(db)
+            found += self._like_goal(db, self.now or reading.as_of.at)
+        found.sort(key=_order)
+        unique: dict[tuple[str, str], KnownLine] = {}
+        for recalled in found:
+            unique.setdefault((recalled.line.kind, recalled.line.text), recalled.line)
+        kept = _fit_lines(list(unique.values()), self.tokens)
+        return PastLines(tuple(kept), reading.as_of, len(unique) - len(kept), signature)
+
+    def _about_file(self, db: Connection, path: str) -> list[RecalledLine]:
+        touches = [
+            t
+            for t in touches_of(db, "file", path, self.project)
+            if t.session.root != self._besides and t.session.project
+        ]
+        lines = dead_end_lines(db, path, self.project) + decision_lines(db, path, touches, self.project)
+        lines = [line for line in lines if line.session.partition(".")[0] != self._besides]
+        lines += [line for line in failure_lines(db, touches) if line.times > 1]
+        changed = [t for t in touches if t.how in ("changed", "wrote")]
+        out = [
+            RecalledLine(msgspec.structs.replace(line, stale=_is_stale(line, changed), why=f"about {path}"), "file")
+            for line in lines
+        ]
+        return sorted(out, key=_order)[:PER_FILE]
+
+    def _about_keys(self, db: Connection) -> list[RecalledLine]:
+        events = [event for event in fact_events(db, None, self.project) if event.root != self._besides]
+        words = " ".join(re.findall(r"[^\W_]+", self.goal.lower()))
+
+        def is_named(key: str) -> bool:
+            parts = " ".join(re.findall(r"[^\W_]+", key.lower()))
+            return bool(parts) and f" {parts} " in f" {words} "
+
+        lines = fact_lines(event for event in events if is_named(event.key))
+        return [RecalledLine(msgspec.structs.replace(line, why="the goal names it"), "key") for line in lines]
+
+    def _like_goal(self, db: Connection, now: int) -> list[RecalledLine]:
+        out = []
+        for past in AskLike(self.goal, self.project, self.session, limit=3).find(db, now):
+            ended = f" ({past.outcome})" if past.outcome else ""
+            line = KnownLine(
+                kind="session",
+                text=in_one_line(f"{past.about}{ended}"),
+                session=past.session,
+                name=past.name,
+                seq=1,
+                turn=0,
+                at=past.at,
+                trust=past.trust,
+                known="matched",
+                project=past.project,
+                sources=(source(past.session, 1),),
+                why="; ".join(past.why),
+            )
+            out.append(RecalledLine(line, "words", past.score))
+        return out
 
 
-def fit_lines(lines: Sequence[KnownLine], tokens: int) -> list[KnownLine]:
+def _fit_lines(lines: Sequence[KnownLine], tokens: int) -> list[KnownLine]:
     """As many of the lines as fit; both sides of a contradiction or none."""
     kept: list[KnownLine] = []
     left = tokens * CHARS_PER_TOKEN
@@ -156,53 +215,6 @@ def _recipe(recipe: Recipe) -> RecalledLine:
     return RecalledLine(line, "signature", recipe.at_least)
 
 
-def _recall_file(db: Connection, path: str, project: str | None, besides: str) -> list[RecalledLine]:
-    touches = [t for t in touches_of(db, "file", path, project) if t.session.root != besides and t.session.project]
-    lines = dead_end_lines(db, path, project) + decision_lines(db, path, touches, project)
-    lines = [line for line in lines if line.session.partition(".")[0] != besides]
-    lines += [line for line in failure_lines(db, touches) if line.times > 1]
-    changed = [t for t in touches if t.how in ("changed", "wrote")]
-    out = [
-        RecalledLine(msgspec.structs.replace(line, stale=_is_stale(line, changed), why=f"about {path}"), "file")
-        for line in lines
-    ]
-    return sorted(out, key=_order)[:PER_FILE]
-
-
 def _is_stale(line: KnownLine, changed: Sequence[Touch]) -> bool:
     """Whether another session changed the file after this line."""
     return any(t.at > line.at and t.session.id != line.session for t in changed)
-
-
-def _recall_keys(db: Connection, goal: str, project: str | None, besides: str) -> list[RecalledLine]:
-    events = [event for event in fact_events(db, None, project) if event.root != besides]
-    words = " ".join(re.findall(r"[^\W_]+", goal.lower()))
-
-    def is_named(key: str) -> bool:
-        parts = " ".join(re.findall(r"[^\W_]+", key.lower()))
-        return bool(parts) and f" {parts} " in f" {words} "
-
-    lines = fact_lines(event for event in events if is_named(event.key))
-    return [RecalledLine(msgspec.structs.replace(line, why="the goal names it"), "key") for line in lines]
-
-
-def _recall_sessions(db: Connection, goal: str, project: str | None, besides: str, now: int) -> list[RecalledLine]:
-    out = []
-    for past in like(db, goal, project, now=now, besides=besides, limit=3):
-        ended = f" ({past.outcome})" if past.outcome else ""
-        line = KnownLine(
-            kind="session",
-            text=in_one_line(f"{past.about}{ended}"),
-            session=past.session,
-            name=past.name,
-            seq=1,
-            turn=0,
-            at=past.at,
-            trust=past.trust,
-            known="matched",
-            project=past.project,
-            sources=(source(past.session, 1),),
-            why="; ".join(past.why),
-        )
-        out.append(RecalledLine(line, "words", past.score))
-    return out

@@ -3,22 +3,31 @@
 A thing is a kind and a name: a file by its path in the project, a URL, a fact's key, a commit, an artefact, or the
 signature of an error. For sessions without a project, equal file names in different fork trees are different files. If
 very many sessions touched a thing, only the newest count.
+
+`project` in a question is the main work tree of a repository; None means all projects. `as_of` and `known_at` select
+facts: what held at a time, and what was stored by a time (in microseconds).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from wakelog.errors import InvalidInputError
 from wakelog.index import search
 from wakelog.index.connection import Connection, as_key, as_rows, no_text
+from wakelog.index.questions import IndexQuestion, Number
+from wakelog.index.scope import check_limit
+from wakelog.index.statements import IndexMoment
+from wakelog.knowledge.facts import fact_events, fact_lines
 from wakelog.knowledge.lines import (
     SOURCES_MAX,
     Known,
     KnownLine,
+    KnownThing,
     LineKind,
     PastSession,
     group_by,
@@ -33,6 +42,9 @@ from wakelog.model.ids import Seq
 SESSIONS_MAX = 500
 MENTIONS_MAX = 200
 KINDS = ("file", "url", "resource", "key", "commit", "artefact", "error")
+LINES = 12
+ORDER = ("fact", "dead_end", "recipe", "error", "decision", "changed", "produced", "committed", "read", "session")
+Aspect = Literal["all", "failed", "decisions", "who"]
 
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _TOUCHES = """
@@ -90,6 +102,60 @@ class Touch(msgspec.Struct, frozen=True):
         if self.session.project or self.name.startswith("/") or "://" in self.name:
             return self.session.project
         return self.session.root
+
+
+class AskKnown(IndexQuestion, frozen=True):
+    """What is known about a file, a key, a URL, a commit, an artefact or an error: facts, dead ends, failures,
+    decisions, and who touched it. `aspect` selects one of these."""
+
+    subject: str
+    aspect: Aspect = "all"
+    kind: str = ""
+    project: str | None = None
+    as_of: Number | None = None
+    known_at: Number | None = None
+    limit: Number = LINES
+
+    def __call__(self, reading: IndexMoment) -> KnownThing:
+        check_limit(self.limit)
+        if self.kind and self.kind not in KINDS:
+            raise InvalidInputError(
+                f"there are no things of the kind {self.kind!r}", kind="bad-kind", hint=f"use {', '.join(KINDS)}"
+            )
+        db = reading.db
+        name, project = named_in_project(db, self.subject, self.project)
+        kind = self.kind or kind_of(db, name, project)
+        lines = sorted(self._lines(db, kind, name, project), key=_display_order)
+        return KnownThing(
+            self.subject, kind, tuple(lines[: self.limit]), reading.as_of, max(0, len(lines) - self.limit)
+        )
+
+    def _lines(self, db: Any, kind: str, name: str, project: str | None) -> list[KnownLine]:
+        touches = touches_of(db, kind, name, project)
+        lines: list[KnownLine] = []
+        if self.aspect in ("all", "failed"):
+            lines += failure_lines(db, touches)
+            lines += dead_end_lines(db, name, project)
+        if self.aspect in ("all", "decisions") and kind != "error":
+            lines += _without_duplicates(decision_lines(db, name, touches, project))
+        if self.aspect in ("all", "who"):
+            lines += touch_lines(db, touches)
+        if self.aspect == "all" and kind == "key":
+            lines += fact_lines(fact_events(db, name, project, as_of=self.as_of, known_at=self.known_at))
+        return lines
+
+
+def _without_duplicates(lines: list[KnownLine]) -> list[KnownLine]:
+    """Keeps the first of several lines with the same text: a matched one before a derived one."""
+    kept: dict[tuple[str, str], KnownLine] = {}
+    for line in lines:
+        kept.setdefault((line.project, line.text), line)
+    return list(kept.values())
+
+
+def _display_order(line: KnownLine) -> tuple[int, int, str, int]:
+    # Contradicting facts stay together: they have the same key, and the newest comes first.
+    return ORDER.index(line.kind), -line.at if line.kind != "fact" else 0, line.session, -line.seq
 
 
 def kind_of(db: Connection, subject: str, project: str | None) -> str:

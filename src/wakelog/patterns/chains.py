@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from wakelog.model.ids import SessionId
-from wakelog.patterns.outcomes import success_of, task_of
 from wakelog.patterns.statistics import (
     Counts,
     benjamini_hochberg,
@@ -92,7 +91,7 @@ class ChainMine:
         # The root decides the outcome of a fork tree; a fork only if the root has none.
         known = self._runs.get(session.root)
         if known is None or known[1] is None or session.id == session.root:
-            self._runs[session.root] = (task_of(session), success_of(session))
+            self._runs[session.root] = (session.task, session.success)
 
     def _number(self, label: str) -> int:
         return self._labels.setdefault(label, len(self._labels))

@@ -15,10 +15,11 @@ from typing import Final
 
 import msgspec
 
+from wakelog.index.questions import IndexQuestion
 from wakelog.index.results import AsOf
-from wakelog.patterns.outcomes import SUCCESS_LABELS, success_of, task_of
+from wakelog.index.statements import IndexMoment
 from wakelog.patterns.statistics import benjamini_hochberg, median
-from wakelog.patterns.traces import TracedSession
+from wakelog.patterns.traces import SUCCESS_LABELS, TracedSession, traced_sessions
 
 ROUNDS: Final = 1000
 SESSIONS_MIN: Final = 5
@@ -82,6 +83,17 @@ class CohortComparison(msgspec.Struct, frozen=True):
     as_of: AsOf
 
 
+class AskCohorts(IndexQuestion, frozen=True):
+    """What differs between two sets of sessions, given by labels, agent, model, outcome or time."""
+
+    a: Cohort
+    b: Cohort
+    project: str | None = None
+
+    def __call__(self, reading: IndexMoment) -> CohortComparison:
+        return compare_cohorts(traced_sessions(reading.db, self.project), self.a, self.b, reading.as_of)
+
+
 class SessionFigures(msgspec.Struct, frozen=True):
     """What is compared of one session."""
 
@@ -107,7 +119,7 @@ def figures_of(session: TracedSession) -> SessionFigures:
     if spent := sum(step.duration_us for step in session.steps):
         values["seconds"] = spent / 1e6
     labels = frozenset(step.label for step in session.steps)
-    return SessionFigures(task_of(session), success_of(session), values, labels)
+    return SessionFigures(session.task, session.success, values, labels)
 
 
 def compare_cohorts(sessions: Iterable[TracedSession], a: Cohort, b: Cohort, as_of: AsOf) -> CohortComparison:

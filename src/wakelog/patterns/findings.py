@@ -12,8 +12,12 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
+from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.index.connection import Connection
+from wakelog.index.questions import IndexQuestion, Number
 from wakelog.index.results import AsOf
+from wakelog.index.scope import check_limit
+from wakelog.index.statements import IndexMoment
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.trust import TRUSTS, Trust
 from wakelog.patterns.chains import Chain, ChainMine, chain_id, first_place
@@ -73,8 +77,58 @@ class FoundPatterns(msgspec.Struct, frozen=True):
     as_of: AsOf
 
 
-def find_patterns(
-    db: Connection, project: str | None, kinds: Sequence[str], since: int | None, until: int | None, least: int
+class AskPatterns(IndexQuestion, frozen=True):
+    """What sessions do again and again: chains of steps, recipes after errors, repeated dead ends, loops, flaky tools,
+    files that change together, slow calls. Returns the best `limit` of each kind; a pattern must be in at least `least`
+    independent sessions."""
+
+    project: str | None = None
+    kinds: tuple[str, ...] = ()
+    since: Number | None = None
+    until: Number | None = None
+    least: Number = 0
+    limit: Number = PER_KIND
+
+    def __call__(self, reading: IndexMoment) -> FoundPatterns:
+        check_limit(self.limit)
+        if unknown := [kind for kind in self.kinds if kind not in KINDS]:
+            raise InvalidInputError(
+                f"there are no patterns of the kind {unknown[0]!r}", kind="bad-kind", hint=f"use {', '.join(KINDS)}"
+            )
+        found, sessions, roots, notes = _find_patterns(
+            reading.db, self.project, self.kinds or KINDS, self.since, self.until, self.least
+        )
+        shown = tuple(pattern for of_kind in found for pattern in of_kind[: self.limit])
+        hidden = sum(map(len, found)) - len(shown)
+        return FoundPatterns(shown, sessions, roots, hidden, tuple(notes), reading.as_of)
+
+
+class AskPattern(IndexQuestion, frozen=True):
+    """One pattern by its id, with the places where it was seen."""
+
+    id: str
+    project: str | None = None
+
+    def __call__(self, reading: IndexMoment) -> WorkPattern:
+        found, *_ = _find_patterns(reading.db, self.project)
+        pattern = next((p for of_kind in found for p in of_kind if p.id == self.id), None)
+        if pattern is None:
+            raise NotFoundError(
+                f"there is no pattern {self.id}", kind="pattern-not-found", hint="wakelog patterns lists what there is"
+            )
+        if pattern.kind == "chain":
+            places = _pattern_places(reading.db, pattern, self.project)
+            return msgspec.structs.replace(pattern, times=len(places), seen=tuple(places[:SEEN_MAX]))
+        return pattern
+
+
+def _find_patterns(
+    db: Connection,
+    project: str | None,
+    kinds: Sequence[str] = KINDS,
+    since: int | None = None,
+    until: int | None = None,
+    least: int = 0,
 ) -> tuple[list[list[WorkPattern]], int, int, list[str]]:
     """All patterns by kind, the best first; the numbers of sessions and of fork trees; and notes."""
     mine, book, habits, sessions = ChainMine(), RecipeBook(), Habits(), 0
@@ -108,7 +162,7 @@ def find_patterns(
     return out, sessions, mine.roots, notes
 
 
-def pattern_places(db: Connection, pattern: WorkPattern, project: str | None) -> list[PatternPlace]:
+def _pattern_places(db: Connection, pattern: WorkPattern, project: str | None) -> list[PatternPlace]:
     """Where a chain was seen, one place per session, the newest first. Other patterns have their places already."""
     places = []
     for session in traced_sessions(db, project):

@@ -10,8 +10,9 @@ from collections import Counter
 
 import msgspec
 
-from wakelog.index.connection import Connection
+from wakelog.index.questions import IndexQuestion, Number
 from wakelog.index.results import AsOf
+from wakelog.index.statements import IndexMoment
 from wakelog.patterns.traces import traced_sessions
 
 START, END = "start", "end"
@@ -83,31 +84,35 @@ class FollowsMap(msgspec.Struct, frozen=True):
         return "\n".join([*out, "</svg>"]) + "\n"
 
 
-def draw_map(
-    db: Connection, project: str | None, since: int | None, until: int | None
-) -> tuple[list[MapStep], list[MapArrow], int]:
-    """The steps, the arrows and the number of turns."""
-    times: Counter[str] = Counter()
-    failed: Counter[str] = Counter()
-    arrows: Counter[tuple[str, str]] = Counter()
-    turns = 0
-    for session in traced_sessions(db, project, since=since, until=until):
-        for turn in session.turns():
-            turns += 1
-            before = START
-            for step in turn:
-                times[step.label] += 1
-                failed[step.label] += step.has_failed
-                if step.label != before:
-                    arrows[before, step.label] += 1
-                before = step.label
-            arrows[before, END] += 1
-    labels = sorted(times, key=lambda label: (-times[label], label))[:STEPS_MAX]
-    kept = {START, END, *labels}
-    drawn = [MapArrow(a, b, count) for (a, b), count in arrows.items() if a in kept and b in kept]
-    drawn.sort(key=lambda arrow: (-arrow.times, arrow.a, arrow.b))
-    steps = [MapStep(label, times[label], failed[label]) for label in labels]
-    return steps, drawn[:ARROWS_MAX], turns
+class AskMap(IndexQuestion, frozen=True):
+    """What follows what: the steps of sessions as a graph."""
+
+    project: str | None = None
+    since: Number | None = None
+    until: Number | None = None
+
+    def __call__(self, reading: IndexMoment) -> FollowsMap:
+        times: Counter[str] = Counter()
+        failed: Counter[str] = Counter()
+        arrows: Counter[tuple[str, str]] = Counter()
+        turns = 0
+        for session in traced_sessions(reading.db, self.project, since=self.since, until=self.until):
+            for turn in session.turns():
+                turns += 1
+                before = START
+                for step in turn:
+                    times[step.label] += 1
+                    failed[step.label] += step.has_failed
+                    if step.label != before:
+                        arrows[before, step.label] += 1
+                    before = step.label
+                arrows[before, END] += 1
+        labels = sorted(times, key=lambda label: (-times[label], label))[:STEPS_MAX]
+        kept = {START, END, *labels}
+        drawn = [MapArrow(a, b, count) for (a, b), count in arrows.items() if a in kept and b in kept]
+        drawn.sort(key=lambda arrow: (-arrow.times, arrow.a, arrow.b))
+        steps = [MapStep(label, times[label], failed[label]) for label in labels]
+        return FollowsMap(tuple(steps), tuple(drawn[:ARROWS_MAX]), turns, reading.as_of)
 
 
 def _quote(text: str) -> str:

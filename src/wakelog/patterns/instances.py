@@ -7,10 +7,13 @@ from typing import Any
 
 import msgspec
 
+from wakelog.errors import InvalidInputError
 from wakelog.index.connection import Connection, as_key
+from wakelog.index.questions import IndexQuestion
+from wakelog.index.statements import IndexMoment
 from wakelog.model.ids import Seq, SessionId
 from wakelog.patterns.chains import matches
-from wakelog.patterns.outcomes import success_of
+from wakelog.patterns.findings import AskPattern
 from wakelog.patterns.traces import traced_sessions
 
 INSTANCES_MAX = 20
@@ -55,11 +58,37 @@ class PlanRuns(msgspec.Struct, frozen=True):
     at: int = 0
 
 
-def chain_instances(db: Connection, steps: Sequence[str], project: str | None) -> tuple[ChainInstance, ...]:
+class AskInstances(IndexQuestion, frozen=True):
+    """Complete runs of a chain, one per fork tree, the best first. A plan can be made from these."""
+
+    id: str
+    project: str | None = None
+
+    def __call__(self, reading: IndexMoment) -> tuple[ChainInstance, ...]:
+        pattern = AskPattern(self.id, self.project)(reading)
+        if pattern.kind != "chain":
+            raise InvalidInputError(
+                f"{self.id} is a {pattern.kind.replace('_', ' ')}; only a chain can become a plan",
+                kind="bad-kind",
+                hint="wakelog patterns list --kind chain",
+            )
+        return _chain_instances(reading.db, pattern.steps, self.project)
+
+
+class AskPlanRuns(IndexQuestion, frozen=True):
+    """How often promoted plans were run, and with which outcomes."""
+
+    plans: tuple[str, ...]
+
+    def __call__(self, reading: IndexMoment) -> tuple[PlanRuns, ...]:
+        return tuple(_plan_runs(reading.db, plan) for plan in self.plans)
+
+
+def _chain_instances(db: Connection, steps: Sequence[str], project: str | None) -> tuple[ChainInstance, ...]:
     """The best instance of each fork tree: a successful one, a trusted one, then the newest."""
     best: dict[str, ChainInstance] = {}
     for session in traced_sessions(db, project):
-        good = success_of(session) is not False
+        good = session.success is not False
         for turn in session.turns():
             for run in matches(turn, steps):
                 outcome: Any = db.execute(_TURN, (session.no, turn[0].turn, turn[0].attempt)).fetchone()
@@ -85,7 +114,7 @@ def _rank(instance: ChainInstance) -> tuple[bool, bool, int]:
     return instance.has_succeeded, not instance.is_untrusted, instance.at
 
 
-def plan_runs(db: Connection, plan: str) -> PlanRuns:
+def _plan_runs(db: Connection, plan: str) -> PlanRuns:
     name = f"plan:{plan}"
     rows = db.execute(_RUNS, {"name": name, "key": as_key(name), "limit": RUNS_MAX}).fetchall()
     outcomes = [row[2] for row in rows]

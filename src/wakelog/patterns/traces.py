@@ -2,10 +2,14 @@
 
 A few sessions are read at a time, so that the steps of a large store need not fit into memory. They come one fork tree
 after another, so a counter of fork trees only has to remember the last one. Rewound steps are included: they happened.
+
+Whether a session succeeded is taken from a score (the labels in SUCCESS_LABELS), else from its outcome; otherwise it is
+unknown. Its task is the label `task` or `instance`, else the goal without numbers.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,6 +20,11 @@ from wakelog.model.ids import Seq, SessionId
 
 PAGE = 50
 """How many sessions to read at a time."""
+_GOOD = frozenset({"completed", "succeeded", "success", "resolved", "submitted", "passed"})
+_BAD = frozenset({"failed", "failure", "error", "unresolved", "gave_up", "timed_out", "exit_error"})
+_VERDICTS = {"c": True, "i": False, "true": True, "false": False, "correct": True, "incorrect": False}
+SUCCESS_LABELS = ("reward", "score", "success", "resolved")
+GOAL_WORDS = 12
 
 _SESSIONS = """
 select s.no, s.id, s.name, s.root, s.project, s.agent, s.status, s.outcome, s.goal, s.labels, s.first_at, s.last_at,
@@ -75,6 +84,28 @@ class TracedSession(msgspec.Struct, frozen=True):
 
     def turns(self) -> Iterator[list[TracedStep]]:
         return by_turn(self.steps)
+
+    @property
+    def success(self) -> bool | None:
+        """Whether the session succeeded; None if unknown."""
+        for name in SUCCESS_LABELS:
+            value = self.labels.get(name, "").strip().lower()
+            if value in _VERDICTS:
+                return _VERDICTS[value]
+            if re.fullmatch(r"-?\d+(?:\.\d+)?", value):
+                return float(value) >= 1.0
+        if self.outcome in _GOOD:
+            return True
+        return False if self.outcome in _BAD else None
+
+    @property
+    def task(self) -> str:
+        """A key for the session's task; empty if unknown."""
+        for name in ("task", "instance"):
+            if task := self.labels.get(name, ""):
+                return f"{self.labels.get('agent', '')}\0{task}\0{self.labels.get('sample', '')}"
+        words = re.findall(r"[^\W\d_]+", (self.goal or "").lower())
+        return " ".join(words[:GOAL_WORDS])
 
 
 def by_turn(steps: Iterable[TracedStep]) -> Iterator[list[TracedStep]]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from wakelog.encryption.key_ring import MasterKey
     from wakelog.index.index import Index
+    from wakelog.index.word_places import WordPlaces
     from wakelog.log.reader import Entry
     from wakelog.log.verify import VerifyReport
     from wakelog.monitors.prices import Prices
@@ -441,6 +442,17 @@ class Store(StoreQuestions):
         from wakelog.index.index import is_far_behind
 
         return is_far_behind(self.index)
+
+    def word_places(self, session: SessionId) -> WordPlaces | None:
+        """Returns the words that the index has of a session; None if there is no local index. Does not bring it up to
+        date."""
+        from wakelog.store.index_place import has_local_index
+
+        if not has_local_index(self.engine):
+            return None
+        from wakelog.index.word_places import find_word_places
+
+        return find_word_places(self.index, session)
 
     def newest_index(self, most: int) -> Index:
         """Builds a small index in memory of the `most` newest sessions, for a first answer while the index is far

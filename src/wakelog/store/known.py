@@ -13,11 +13,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from wakelog.files.git_head import git_labels, top_of
-from wakelog.knowledge.connections import ThingPath
-from wakelog.knowledge.likeness import LikeSessions
+from wakelog.knowledge.connections import AskConnections, ThingPath
+from wakelog.knowledge.facts import AskFacts
+from wakelog.knowledge.likeness import AskLike, LikeSessions
 from wakelog.knowledge.lines import KnownThing
-from wakelog.knowledge.questions import LINES, AskConnections, AskFacts, AskKnown, AskLike, AskRecall
-from wakelog.knowledge.recall import TOKENS, TOKENS_AT_ERROR, PastLines, as_markdown
+from wakelog.knowledge.recall import TOKENS, TOKENS_AT_ERROR, AskRecall, PastLines, as_markdown
+from wakelog.knowledge.things import LINES, AskKnown, Aspect
 from wakelog.model import events as ev
 from wakelog.model.call_subject import project_of, project_path
 from wakelog.model.error_signature import error_signature
@@ -41,6 +42,7 @@ class StoreKnown:
         self,
         subject: str,
         *,
+        aspect: Aspect = "all",
         project: str | None = None,
         kind: str = "",
         as_of: int | None = None,
@@ -48,21 +50,11 @@ class StoreKnown:
         limit: int = LINES,
     ) -> KnownThing:
         """Returns what is known about a file (as its project names it), a fact's key, an address, a commit, an artefact
-        or an error's signature: facts that hold, dead ends, failures, decisions, and who touched it. `as_of` asks what
-        held at a time, `known_at` what was stored by a time (in microseconds)."""
-        return self._store.index.ask(AskKnown(subject, "all", kind, project, as_of, known_at, limit))
-
-    def failed(self, subject: str, *, project: str | None = None, kind: str = "", limit: int = LINES) -> KnownThing:
-        """Returns earlier failures and dead ends of a thing."""
-        return self._store.index.ask(AskKnown(subject, "failed", kind, project, limit=limit))
-
-    def decisions(self, subject: str, *, project: str | None = None, kind: str = "", limit: int = LINES) -> KnownThing:
-        """Returns the decisions that name a thing, and those made in a turn that changed it."""
-        return self._store.index.ask(AskKnown(subject, "decisions", kind, project, limit=limit))
-
-    def who(self, subject: str, *, project: str | None = None, kind: str = "", limit: int = LINES) -> KnownThing:
-        """Returns which sessions and agents touched a thing, and how."""
-        return self._store.index.ask(AskKnown(subject, "who", kind, project, limit=limit))
+        or an error's signature: facts that hold, dead ends, failures, decisions, and who touched it. `aspect` asks for
+        some of it: `failed` for failures and dead ends, `decisions` for those that name the thing or were made in a
+        turn that changed it, `who` for the sessions and agents that touched it. `as_of` asks what held at a time,
+        `known_at` what was stored by a time (in microseconds)."""
+        return self._store.index.ask(AskKnown(subject, aspect, kind, project, as_of, known_at, limit))
 
     def facts(
         self,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from wakelog.patterns.cohorts import Cohort, CohortComparison
-from wakelog.patterns.findings import PER_KIND, FoundPatterns, WorkPattern
-from wakelog.patterns.follows_map import FollowsMap
-from wakelog.patterns.questions import AskCohorts, AskMap, AskPattern, AskPatterns
+from wakelog.patterns.cohorts import AskCohorts, Cohort, CohortComparison
+from wakelog.patterns.findings import PER_KIND, AskPattern, AskPatterns, FoundPatterns, WorkPattern
+from wakelog.patterns.follows_map import AskMap, FollowsMap
 
 if TYPE_CHECKING:
     from wakelog.store import Store

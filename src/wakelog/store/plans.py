@@ -19,8 +19,7 @@ from wakelog.model.described import described
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.names import check_name
 from wakelog.model.values import Value
-from wakelog.patterns.instances import ChainInstance, PlanRuns
-from wakelog.patterns.questions import AskInstances, AskPlanRuns
+from wakelog.patterns.instances import AskInstances, AskPlanRuns, ChainInstance, PlanRuns
 from wakelog.patterns.statistics import wilson
 from wakelog.replay.plan import Plan
 from wakelog.replay.plan_alignment import RECORDINGS_MIN, align, cut_plan, not_promotable

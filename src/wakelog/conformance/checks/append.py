@@ -12,8 +12,9 @@ from wakelog.conformance.wire import ServerFault
 WRITERS, EACH = 6, 5
 
 
-@check("append", "Events of a session are numbered 1, 2, 3 … without gaps, in the order in which they were stored.")
+@check("append")
 def append_keeps_order(bench: Bench) -> None:
+    """Events of a session are numbered 1, 2, 3 … without gaps, in the order in which they were stored."""
     session = bench.open()
     for text in ("a", "b", "c"):
         session.add(message(text))
@@ -23,8 +24,9 @@ def append_keeps_order(bench: Bench) -> None:
     want(list("abcde"), [each["body"]["content"] for each in events], "contents", bench.last)
 
 
-@check("append", "The answer to an append is the head after it. Every read after the answer sees the events.")
+@check("append")
 def append_answers_with_head(bench: Bench) -> None:
+    """The answer to an append is the head after it. Every read after the answer sees the events."""
     session = bench.open()
     reply = session.append(message("a"), message("b"))
     head = reply.ok()
@@ -34,19 +36,18 @@ def append_answers_with_head(bench: Bench) -> None:
     want((3, head["hash"]), (last["seq"], last["hash"]), "last event's seq and hash", bench.last)
 
 
-@check(
-    "append",
-    "The events of one request are one commit: they have consecutive numbers and the same `commit_id` and `at`.",
-)
+@check("append")
 def append_is_one_commit(bench: Bench) -> None:
+    """The events of one request are one commit: they have consecutive numbers and the same `commit_id` and `at`."""
     session = bench.open()
     head = session.add(message("a"), message("b"), message("c"))
     got = [(each["seq"], each["commit_id"], each["at"]) for each in session.events(after=1)]
     want([(seq, head["commit_id"], head["at"]) for seq in (2, 3, 4)], got, "seq, commit_id, at", bench.last)
 
 
-@check("append", "Bodies come back as they were sent: text, whole numbers up to 2^53 − 1, fractions, nesting.")
+@check("append")
 def append_keeps_values(bench: Bench) -> None:
+    """Bodies come back as they were sent: text, whole numbers up to 2^53 − 1, fractions, nesting."""
     session = bench.open()
     value = {"text": 'é😀"\\\n', "most": 2**53 - 1, "least": 1 - 2**53, "part": 0.1, "deep": [[None, True, {"": []}]]}
     session.add(fact("k", value), event("x.conformance", own=value))
@@ -56,8 +57,9 @@ def append_keeps_values(bench: Bench) -> None:
     want(value, session.state()["facts"]["k"]["value"], "value in the state", bench.last)
 
 
-@check("append", "The event's header has `actor`, `cause`, `derived_from`, `source` and `trust` as they were sent.")
+@check("append")
 def append_keeps_header(bench: Bench) -> None:
+    """The event's header has `actor`, `cause`, `derived_from`, `source` and `trust` as they were sent."""
     session = bench.open()
     header = {"actor": "user", "cause": 1, "derived_from": [[1, 1]], "source": "web:x", "trust": "untrusted"}
     session.add(event("message.added", header, role="user", content="x"))
@@ -65,12 +67,10 @@ def append_keeps_header(bench: Bench) -> None:
     want(header, {name: got[name] for name in header}, "header", bench.last)
 
 
-@check(
-    "append",
-    "If `expect` is not the head's seq, the append is refused with 409 `head-moved`, which has "
-    "`head_seq`, and writes nothing.",
-)
+@check("append")
 def append_expects_head(bench: Bench) -> None:
+    """If `expect` is not the head's seq, the append is refused with 409 `head-moved`, which has `head_seq`, and writes
+    nothing."""
     session = bench.open()
     head = session.add(message("a"))
     for expect in (1, 99):
@@ -80,8 +80,9 @@ def append_expects_head(bench: Bench) -> None:
     want(3, session.add(message("c"), expect=2)["seq"], "seq", bench.last)
 
 
-@check("append", "A commit is stored completely or not at all: if one event is refused, the whole request is refused.")
+@check("append")
 def append_is_atomic(bench: Bench) -> None:
+    """A commit is stored completely or not at all: if one event is refused, the whole request is refused."""
     session = bench.open()
     head = session.head()
     for wrong, status, kind in (
@@ -94,11 +95,9 @@ def append_is_atomic(bench: Bench) -> None:
         session.check_unchanged(head, reply)
 
 
-@check(
-    "append",
-    "An event that a state machine does not allow is refused with 409; `legal` lists the kinds that are allowed.",
-)
+@check("append")
 def append_names_legal_moves(bench: Bench) -> None:
+    """An event that a state machine does not allow is refused with 409; `legal` lists the kinds that are allowed."""
     session = bench.open()
     for wrong, kind, legal in (
         (event("turn.ended"), "turn-machine", "turn.started"),
@@ -110,8 +109,9 @@ def append_names_legal_moves(bench: Bench) -> None:
             raise ServerFault(f"`legal` with {legal}", repr(reply.json.get("legal")), reply.request)
 
 
-@check("append", "A requested call is pending until it has an outcome, and it has one outcome only.")
+@check("append")
 def append_settles_actions(bench: Bench) -> None:
+    """A requested call is pending until it has an outcome, and it has one outcome only."""
     session = bench.open()
     session.add(event("turn.started"), event("action.requested", action="a", tool="t"))
     want(["a"], list(session.state()["pending_actions"]), "pending actions", bench.last)
@@ -120,11 +120,9 @@ def append_settles_actions(bench: Bench) -> None:
     session.append(event("action.succeeded", action="a")).refused(409, "action-machine")
 
 
-@check(
-    "append",
-    "Only the server writes kinds that are about stored events (rewinds, forks, erasures); others get `own-kind`.",
-)
+@check("append")
 def append_refuses_own_kinds(bench: Bench) -> None:
+    """Only the server writes kinds that are about stored events (rewinds, forks, erasures); others get `own-kind`."""
     session = bench.open()
     for kind, body in (
         ("history.rewound", {"to": 1}),
@@ -136,13 +134,10 @@ def append_refuses_own_kinds(bench: Bench) -> None:
         session.check_unchanged(session.opened, reply)
 
 
-@check(
-    "append",
-    "A secret that is found is replaced before anything is stored; `payload.redacted`, in the same "
-    "commit, names its kind.",
-    needs="redaction",
-)
+@check("append", needs="redaction")
 def append_redacts(bench: Bench) -> None:
+    """A secret that is found is replaced before anything is stored; `payload.redacted`, in the same commit, names its
+    kind."""
     session = bench.open()
     secret = f"ghp_{secrets.token_hex(18)}"
     session.add(message(f"the token is {secret}"), commit_id="r")
@@ -153,8 +148,9 @@ def append_redacts(bench: Bench) -> None:
     want(["message.added", "payload.redacted"], [each["kind"] for each in session.events(after=1)], "kinds", bench.last)
 
 
-@check("append", "The server accepts a commit of 1,000 events, and a body of 1 MiB.")
+@check("append")
 def append_takes_a_thousand(bench: Bench) -> None:
+    """The server accepts a commit of 1,000 events, and a body of 1 MiB."""
     session = bench.open()
     reply = session.append(*(message(f"{n:04d}" + "." * 900) for n in range(1000)))
     want(1001, reply.ok()["seq"], "seq", reply.request)
@@ -164,8 +160,9 @@ def append_takes_a_thousand(bench: Bench) -> None:
 # Repeated commits
 
 
-@check("append", "The same events with the same `commit_id` are stored once; a repetition gets the first answer again.")
+@check("append")
 def repeat_is_stored_once(bench: Bench) -> None:
+    """The same events with the same `commit_id` are stored once; a repetition gets the first answer again."""
     session = bench.open()
     first = session.add(message("a"), message("b"), commit_id="one")
     want("one", first["commit_id"], "commit_id", bench.last)
@@ -174,8 +171,9 @@ def repeat_is_stored_once(bench: Bench) -> None:
     session.check_unchanged(first, reply)
 
 
-@check("append", "A repeated commit is recognised before `expect` is checked, and also after other commits.")
+@check("append")
 def repeat_comes_before_expect(bench: Bench) -> None:
+    """A repeated commit is recognised before `expect` is checked, and also after other commits."""
     session = bench.open()
     first = session.add(message("a"), commit_id="one", expect=1)
     head = session.add(message("b"))
@@ -184,8 +182,9 @@ def repeat_comes_before_expect(bench: Bench) -> None:
     session.check_unchanged(head, reply)
 
 
-@check("append", "A repeated commit is recognised after the session was closed.")
+@check("append")
 def repeat_after_close(bench: Bench) -> None:
+    """A repeated commit is recognised after the session was closed."""
     session = bench.open()
     first = session.add(message("a"), commit_id="one")
     closed = session.post("close", {}).ok()
@@ -194,8 +193,9 @@ def repeat_after_close(bench: Bench) -> None:
     session.check_unchanged(closed, reply)
 
 
-@check("append", "Other events with a used `commit_id` are refused with 400 `commit-id-reused`.")
+@check("append")
 def commit_id_is_not_reused(bench: Bench) -> None:
+    """Other events with a used `commit_id` are refused with 400 `commit-id-reused`."""
     session = bench.open()
     head = session.add(message("a"), commit_id="one")
     reply = session.append(message("other"), commit_id="one")
@@ -203,14 +203,16 @@ def commit_id_is_not_reused(bench: Bench) -> None:
     session.check_unchanged(head, reply)
 
 
-@check("append", "A `commit_id` is valid within its session only.")
+@check("append")
 def commit_id_is_the_sessions_own(bench: Bench) -> None:
+    """A `commit_id` is valid within its session only."""
     for _ in range(2):
         want(2, bench.open().add(message("a"), commit_id="one")["seq"], "seq", bench.last)
 
 
-@check("append", "A client that lost the answer repeats the commit, and it is stored once.")
+@check("append")
 def lost_answer_can_be_repeated(bench: Bench) -> None:
+    """A client that lost the answer repeats the commit, and it is stored once."""
     session = bench.open()
     body = {"events": [message("a")], "commit_id": "one"}
     session.client.ask_and_hang_up("POST", f"{session.path}/events", body)
@@ -221,8 +223,9 @@ def lost_answer_can_be_repeated(bench: Bench) -> None:
 # Several writers
 
 
-@check("concurrency", "Parallel writers lose nothing: every acknowledged append is stored once, without gaps.")
+@check("concurrency")
 def writers_lose_nothing(bench: Bench) -> None:
+    """Parallel writers lose nothing: every acknowledged append is stored once, without gaps."""
     session = bench.open()
 
     def write(writer: int) -> list[tuple[int, str]]:
@@ -235,8 +238,9 @@ def writers_lose_nothing(bench: Bench) -> None:
     want(answered, got, "the events that were answered", bench.last)
 
 
-@check("concurrency", "If several writers expect the same head, exactly one is accepted.")
+@check("concurrency")
 def one_writer_wins(bench: Bench) -> None:
+    """If several writers expect the same head, exactly one is accepted."""
     session = bench.open()
     with ThreadPoolExecutor(WRITERS) as pool:
         replies = list(pool.map(lambda n: session.append(message(str(n)), expect=1), range(WRITERS)))
@@ -247,11 +251,9 @@ def one_writer_wins(bench: Bench) -> None:
     want(2, session.head()["seq"], "head", bench.last)
 
 
-@check(
-    "concurrency",
-    "The same commit sent several times in parallel is stored once, and all requests get the same answer.",
-)
+@check("concurrency")
 def one_repeat_is_stored(bench: Bench) -> None:
+    """The same commit sent several times in parallel is stored once, and all requests get the same answer."""
     session = bench.open()
     with ThreadPoolExecutor(WRITERS) as pool:
         heads = list(pool.map(lambda _: session.add(message("a"), commit_id="same"), range(WRITERS)))
@@ -259,8 +261,9 @@ def one_repeat_is_stored(bench: Bench) -> None:
     want(2, session.head()["seq"], "head", bench.last)
 
 
-@check("concurrency", "Opening the same name several times in parallel creates one session.")
+@check("concurrency")
 def one_session_is_opened(bench: Bench) -> None:
+    """Opening the same name several times in parallel creates one session."""
     name = bench.name()
     with ThreadPoolExecutor(WRITERS) as pool:
         opened = list(pool.map(lambda _: bench.open(name), range(WRITERS)))

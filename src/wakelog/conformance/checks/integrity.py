@@ -11,12 +11,9 @@ from wakelog.conformance.kit import check
 from wakelog.conformance.wire import ServerFault
 
 
-@check(
-    "integrity",
-    "Verifying an unaltered session finds no fault, and names its head and number of events.",
-    needs="verify",
-)
+@check("integrity", needs="verify")
 def verify_finds_nothing(bench: Bench) -> None:
+    """Verifying an unaltered session finds no fault, and names its head and number of events."""
     session = bench.open()
     head = session.add(message("a"))
     report = session.get("verify").ok()
@@ -27,12 +24,9 @@ def _verdict(report: dict[str, object]) -> tuple[object, ...]:
     return report["integrity"], report["completeness"], report["events"], report["head_hash"]
 
 
-@check(
-    "integrity",
-    "An anchor is a head. A log that contains it verifies; for any other, the report says so.",
-    needs="verify",
-)
+@check("integrity", needs="verify")
 def verify_holds_anchor(bench: Bench) -> None:
+    """An anchor is a head. A log that contains it verifies; for any other, the report says so."""
     session = bench.open()
     head = session.add(message("a"))
     anchor = session.get("anchor").ok()
@@ -47,12 +41,9 @@ def verify_holds_anchor(bench: Bench) -> None:
             raise ServerFault("a fault: the log does not lead through this anchor", "none", reply.request)
 
 
-@check(
-    "integrity",
-    "A bundle has every event of the history; its hashes chain from zero to the head's hash.",
-    needs="bundle",
-)
+@check("integrity", needs="bundle")
 def bundle_proves_itself(bench: Bench) -> None:
+    """A bundle has every event of the history; its hashes chain from zero to the head's hash."""
     session = bench.open()
     session.add(message("a"), fact("n", "é"))
     head = session.add(message("b"))
@@ -90,12 +81,9 @@ def _check_bundle(session: Remote, head_hash: str) -> None:
     want(head_hash, hashes.get((session.id, max(listed))), "hash of the last event", reply.request)
 
 
-@check(
-    "integrity",
-    "An altered or cut bundle is refused completely; a bundle whose session already exists changes nothing.",
-    needs="bundle",
-)
+@check("integrity", needs="bundle")
 def bundle_is_taken_whole(bench: Bench) -> None:
+    """An altered or cut bundle is refused completely; a bundle whose session already exists changes nothing."""
     session = bench.open()
     head = session.add(message("alter me"))
     content = session.get("bundle").content

@@ -7,12 +7,10 @@ from wakelog.conformance.kit import check
 from wakelog.conformance.wire import ServerFault
 
 
-@check(
-    "lifecycle",
-    "While a session is paused, nothing new starts (409 `session-paused`). Outcomes of calls that had "
-    "started are accepted.",
-)
+@check("lifecycle")
 def pause_holds_back(bench: Bench) -> None:
+    """While a session is paused, nothing new starts (409 `session-paused`). Outcomes of calls that had started are
+    accepted."""
     session = bench.open()
     session.add(event("turn.started"), event("action.requested", action="a", tool="t"))
     paused = session.post("pause", {}).ok()
@@ -26,11 +24,9 @@ def pause_holds_back(bench: Bench) -> None:
     session.add(fact("n", 1))
 
 
-@check(
-    "lifecycle",
-    "A closed session refuses everything new (409 `session-closed`) except remarks, flags and late reports.",
-)
+@check("lifecycle")
 def close_ends(bench: Bench) -> None:
+    """A closed session refuses everything new (409 `session-closed`) except remarks, flags and late reports."""
     session = bench.open()
     closed = session.post("close", {"outcome": "completed"}).ok()
     want("closed", closed["status"], "status", bench.last)
@@ -42,8 +38,9 @@ def close_ends(bench: Bench) -> None:
     want("closed", session.add(event("note.added", text="a remark"))["status"], "status", bench.last)
 
 
-@check("lifecycle", "Closing first settles what is open: the turn ends, and only uncertain calls stay pending.")
+@check("lifecycle")
 def close_settles(bench: Bench) -> None:
+    """Closing first settles what is open: the turn ends, and only uncertain calls stay pending."""
     session = bench.open()
     session.add(event("turn.started"), event("action.requested", action="a", tool="t"))
     session.post("close", {}).ok()
@@ -54,11 +51,10 @@ def close_settles(bench: Bench) -> None:
         raise ServerFault("an ended turn", "an open one", bench.last)
 
 
-@check(
-    "lifecycle",
-    "A closed session can be reopened or archived, and an archived one reopened. An open session cannot be archived.",
-)
+@check("lifecycle")
 def reopen_and_archive(bench: Bench) -> None:
+    """A closed session can be reopened or archived, and an archived one reopened. An open session cannot be
+    archived."""
     session = bench.open()
     session.post("archive", {}).refused(409, "session-open")
     for verb, status in (("close", "closed"), ("archive", "archived"), ("reopen", "active")):
@@ -66,12 +62,9 @@ def reopen_and_archive(bench: Bench) -> None:
     session.add(message("on"))
 
 
-@check(
-    "lifecycle",
-    "Every request about a deleted session gets 404 `session-deleted`. Its name can be used again.",
-    needs="removal",
-)
+@check("lifecycle", needs="removal")
 def delete_is_for_good(bench: Bench) -> None:
+    """Every request about a deleted session gets 404 `session-deleted`. Its name can be used again."""
     session = bench.open()
     session.add(message("gone"))
     bench.client.ask("DELETE", session.path).ok()
@@ -83,13 +76,10 @@ def delete_is_for_good(bench: Bench) -> None:
         raise ServerFault("another session at event 1", f"{again.id} at {again.opened['seq']}", bench.last)
 
 
-@check(
-    "lifecycle",
-    "Erased content is in no answer any more. The event, its position and the chain stay, and the session "
-    "still verifies.",
-    needs="removal",
-)
+@check("lifecycle", needs="removal")
 def erase_takes_content(bench: Bench) -> None:
+    """Erased content is in no answer any more. The event, its position and the chain stay, and the session still
+    verifies."""
     session = bench.open()
     session.add(message("erase me"), message("stay"))
     before = [(each["seq"], each["kind"], each["hash"]) for each in session.events()]
@@ -109,12 +99,9 @@ def erase_takes_content(bench: Bench) -> None:
 # Leases
 
 
-@check(
-    "leases",
-    "While a living holder has the lease, another is refused with 409 `leased`; `force` takes it over.",
-    needs="lease",
-)
+@check("leases", needs="lease")
 def lease_has_one_holder(bench: Bench) -> None:
+    """While a living holder has the lease, another is refused with 409 `leased`; `force` takes it over."""
     session = bench.open()
     first = session.post("lease", {"holder": "one", "ttl_s": 600}).ok()["epoch"]
     session.post("lease", {"holder": "two"}).refused(409, "leased")
@@ -124,12 +111,9 @@ def lease_has_one_holder(bench: Bench) -> None:
     want("two", bench.client.ask("GET", session.path).ok()["holder"], "holder", bench.last)
 
 
-@check(
-    "leases",
-    "If `guard` is not the newest epoch, the append is refused with 409 `fenced` and writes nothing.",
-    needs="lease",
-)
+@check("leases", needs="lease")
 def lease_fences(bench: Bench) -> None:
+    """If `guard` is not the newest epoch, the append is refused with 409 `fenced` and writes nothing."""
     session = bench.open()
     old = session.post("lease", {"holder": "one", "ttl_s": 600}).ok()["epoch"]
     want(old, session.add(message("a"), guard=old)["epoch"], "epoch", bench.last)
@@ -141,8 +125,9 @@ def lease_fences(bench: Bench) -> None:
     session.add(message("b"), guard=new)
 
 
-@check("leases", "Anybody can take a released lease; only the holder's epoch releases it.", needs="lease")
+@check("leases", needs="lease")
 def lease_is_released(bench: Bench) -> None:
+    """Anybody can take a released lease; only the holder's epoch releases it."""
     session = bench.open()
     epoch = session.post("lease", {"holder": "one", "ttl_s": 600}).ok()["epoch"]
     session.post("lease/release", {"epoch": epoch + 1}).refused(409, "fenced")
@@ -151,12 +136,9 @@ def lease_is_released(bench: Bench) -> None:
     session.post("lease", {"holder": "two"}).ok()
 
 
-@check(
-    "leases",
-    "A heartbeat appends nothing. With an older epoch it is 409 `fenced`, and the newest holder stays alive.",
-    needs="lease",
-)
+@check("leases", needs="lease")
 def lease_is_kept_alive(bench: Bench) -> None:
+    """A heartbeat appends nothing. With an older epoch it is 409 `fenced`, and the newest holder stays alive."""
     session = bench.open()
     old = session.post("lease", {"holder": "one", "ttl_s": 600}).ok()["epoch"]
     epoch = session.post("lease", {"holder": "two", "ttl_s": 600, "force": True}).ok()["epoch"]

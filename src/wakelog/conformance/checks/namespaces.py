@@ -19,12 +19,9 @@ def _other(bench: Bench) -> WireClient:
     return bench.other
 
 
-@check(
-    "namespaces",
-    "For a key of another namespace a session is 404 `session-not-found`, by id and by name, in every operation.",
-    two_keys=True,
-)
+@check("namespaces", two_keys=True)
 def other_key_sees_no_session(bench: Bench) -> None:
+    """For a key of another namespace a session is 404 `session-not-found`, by id and by name, in every operation."""
     other = _other(bench)
     session = bench.open()
     head = session.add(message("secret"))
@@ -51,8 +48,9 @@ def _check_hidden(other: WireClient, method: str, path: str, body: object = None
     reply.refused(404, "session-not-found")
 
 
-@check("namespaces", "The same name in two namespaces is two sessions.", two_keys=True)
+@check("namespaces", two_keys=True)
 def names_are_apart(bench: Bench) -> None:
+    """The same name in two namespaces is two sessions."""
     other = _other(bench)
     mine = bench.open()
     mine.add(message("mine"))
@@ -61,16 +59,18 @@ def names_are_apart(bench: Bench) -> None:
         raise ServerFault("a session of their own", f"{theirs.id} at {theirs.opened['seq']}", other.last)
 
 
-@check("namespaces", "Lists show only the key's own namespace.", needs="list", two_keys=True)
+@check("namespaces", needs="list", two_keys=True)
 def lists_are_apart(bench: Bench) -> None:
+    """Lists show only the key's own namespace."""
     other = _other(bench)
     session = bench.open()
     reply = other.ask("GET", f"/v1/sessions?{urlencode({'name': session.name})}")
     want([], reply.ok()["rows"], "rows", reply.request)
 
 
-@check("namespaces", "The feed shows only the key's own namespace.", needs="feed", two_keys=True)
+@check("namespaces", needs="feed", two_keys=True)
 def feeds_are_apart(bench: Bench) -> None:
+    """The feed shows only the key's own namespace."""
     other = _other(bench)
     theirs = bench.open(client=other)
     with other.tail("/v1/tail") as tail:
@@ -82,12 +82,9 @@ def feeds_are_apart(bench: Bench) -> None:
                 raise ServerFault("no event of another namespace", frame.data, tail.request)
 
 
-@check(
-    "namespaces",
-    "A namespace of another key is 404 `namespace-not-found`, with the same text whether it exists or not.",
-    two_keys=True,
-)
+@check("namespaces", two_keys=True)
 def other_namespace_is_not_there(bench: Bench) -> None:
+    """A namespace of another key is 404 `namespace-not-found`, with the same text whether it exists or not."""
     other = _other(bench)
     if other.base:
         return  # the address already names a namespace, and the checks above cover it

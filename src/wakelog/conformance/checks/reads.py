@@ -18,8 +18,9 @@ def _with_facts(bench: Bench) -> Remote:
     return session
 
 
-@check("state", "The state at event n is what it was when n was the head; later events do not change it.")
+@check("state")
 def state_at_a_point(bench: Bench) -> None:
+    """The state at event n is what it was when n was the head; later events do not change it."""
     session = _with_facts(bench)
     for seq in (2, 3, 4):
         reply = session.get("state", at=f"e{seq}")
@@ -28,15 +29,17 @@ def state_at_a_point(bench: Bench) -> None:
     want({}, session.state(at="e1")["facts"], "facts at event 1", bench.last)
 
 
-@check("state", "Without `at`, the answer is the present state, and its `at` is the head's seq.")
+@check("state")
 def state_now(bench: Bench) -> None:
+    """Without `at`, the answer is the present state, and its `at` is the head's seq."""
     session = _with_facts(bench)
     reply = session.get("state")
     want((4, 3), (reply.ok()["at"], reply.json["value"]["facts"]["n"]["value"]), "at and value", reply.request)
 
 
-@check("state", "The state at event n is `{}` with the deltas of events 1 to n applied in order.")
+@check("state")
 def state_is_folded(bench: Bench) -> None:
+    """The state at event n is `{}` with the deltas of events 1 to n applied in order."""
     session = bench.open(goal="see", data={"list": [1]})
     session.add(event("turn.started"), fact("a/b~c", 1), event("action.requested", action="a", tool="t"))
     session.add(event("labels.set", labels={"x": "y"}), event("action.succeeded", action="a"))
@@ -66,18 +69,17 @@ def _apply(document: Any, operation: dict[str, Any]) -> Any:
     return document
 
 
-@check(
-    "state",
-    "`pointer` (RFC 6901) selects one part of the state; a pointer to nothing is refused with 400 `bad-pointer`.",
-)
+@check("state")
 def state_by_pointer(bench: Bench) -> None:
+    """`pointer` (RFC 6901) selects one part of the state; a pointer to nothing is refused with 400 `bad-pointer`."""
     session = _with_facts(bench)
     want(3, session.state(pointer="/facts/n/value"), "value", bench.last)
     session.get("state", pointer="/facts/none").refused(400, "bad-pointer")
 
 
-@check("state", "`@5` is the state after turn 5; `@` is the head.")
+@check("state")
 def state_at_a_turn(bench: Bench) -> None:
+    """`@5` is the state after turn 5; `@` is the head."""
     session = bench.open()
     for value in (1, 2):
         session.add(event("turn.started"), fact("n", value), event("turn.ended"))
@@ -86,23 +88,26 @@ def state_at_a_turn(bench: Bench) -> None:
     session.get("state", at="@9").refused(404, "turn-not-found")
 
 
-@check("state", "`cp:NAME` is the point that the checkpoint names.", needs="names")
+@check("state", needs="names")
 def state_at_a_checkpoint(bench: Bench) -> None:
+    """`cp:NAME` is the point that the checkpoint names."""
     session = _with_facts(bench)
     session.post("checkpoint", {"name": "two", "at": "e3"}).ok()
     want(2, session.state(at="cp:two")["facts"]["n"]["value"], "value", bench.last)
     session.get("state", at="cp:none").refused(404, "checkpoint-not-found")
 
 
-@check("state", "A point that does not exist is 404 `event-not-found`; text that is not a point is 400 `bad-selector`.")
+@check("state")
 def state_at_no_point(bench: Bench) -> None:
+    """A point that does not exist is 404 `event-not-found`; text that is not a point is 400 `bad-selector`."""
     session = bench.open()
     session.get("state", at="e9").refused(404, "event-not-found")
     session.get("state", at="never").refused(400, "bad-selector")
 
 
-@check("state", "A patch changes `data` at its paths, and nothing else.", needs="patch")
+@check("state", needs="patch")
 def state_is_patched(bench: Bench) -> None:
+    """A patch changes `data` at its paths, and nothing else."""
     session = bench.open(data={"a": 1, "b": 2})
     session.post("patch", {"patch": [{"op": "replace", "path": "/data/a", "value": 3}]}).ok()
     want({"a": 3, "b": 2}, session.state(pointer="/data"), "data", bench.last)
@@ -115,15 +120,17 @@ def state_is_patched(bench: Bench) -> None:
 # Events and pages
 
 
-@check("events", "`eN` returns event N, the same as in the list.")
+@check("events")
 def event_by_number(bench: Bench) -> None:
+    """`eN` returns event N, the same as in the list."""
     session = _with_facts(bench)
     want(session.events()[2], session.get("events/e3").ok(), "event", bench.last)
     session.get("events/e9").refused(404, "event-not-found")
 
 
-@check("events", "Filters are combined: `after`, `upto`, `kind` (a kind or its first word), `turn`, `place`.")
+@check("events")
 def events_are_filtered(bench: Bench) -> None:
+    """Filters are combined: `after`, `upto`, `kind` (a kind or its first word), `turn`, `place`."""
     session = bench.open()
     session.add(message("a"), event("turn.started"), fact("n", 1), message("b"), event("turn.ended"), message("c"))
     for query, wanted in (
@@ -137,15 +144,17 @@ def events_are_filtered(bench: Bench) -> None:
         want(wanted, [each["seq"] for each in session.events(**query)], f"seqs for {query}", bench.last)
 
 
-@check("pages", "All pages together have every event once, in order; the last page has no `next`.")
+@check("pages")
 def event_pages_are_complete(bench: Bench) -> None:
+    """All pages together have every event once, in order; the last page has no `next`."""
     session = bench.open()
     session.add(*(message(str(n)) for n in range(9)))
     want(list(range(1, 11)), [seq for page in _pages(session, 3) for seq in page], "seqs", bench.last)
 
 
-@check("pages", "Appends while a client reads pages disturb nothing, and their events are not missed.")
+@check("pages")
 def pages_go_on_while_writing(bench: Bench) -> None:
+    """Appends while a client reads pages disturb nothing, and their events are not missed."""
     session = bench.open()
     session.add(*(message(str(n)) for n in range(4)))
     seqs: list[int] = []
@@ -169,8 +178,9 @@ def _pages(session: Remote, limit: int) -> Any:
         yield [each["seq"] for each in page["events"]]
 
 
-@check("pages", "All pages of the list of sessions together have every session once.", needs="list")
+@check("pages", needs="list")
 def session_pages_are_complete(bench: Bench) -> None:
+    """All pages of the list of sessions together have every session once."""
     mark = bench.name()
     opened = {bench.open(f"{mark}-{n}").id for n in range(5)}
     found: list[str] = []
@@ -189,11 +199,9 @@ def session_pages_are_complete(bench: Bench) -> None:
 _BY_HEAD = ("head", "state", "events")
 
 
-@check(
-    "conditional",
-    "An answer that depends only on the head has an ETag; sent in `If-None-Match`, it gives 304 without a body.",
-)
+@check("conditional")
 def etag_saves_the_answer(bench: Bench) -> None:
+    """An answer that depends only on the head has an ETag; sent in `If-None-Match`, it gives 304 without a body."""
     session = _with_facts(bench)
     for verb in _BY_HEAD:
         reply = session.get(verb)
@@ -204,8 +212,9 @@ def etag_saves_the_answer(bench: Bench) -> None:
         want((304, b""), (again.status, again.content), "status and body", again.request)
 
 
-@check("conditional", "After a new event the ETag is different, and the answer is complete.")
+@check("conditional")
 def etag_moves_with_the_head(bench: Bench) -> None:
+    """After a new event the ETag is different, and the answer is complete."""
     session = _with_facts(bench)
     before = {verb: session.get(verb).etag for verb in _BY_HEAD}
     session.add(fact("n", 4))

@@ -6,11 +6,9 @@ from wakelog.conformance.bench import Bench, fact, message, want
 from wakelog.conformance.kit import check
 
 
-@check(
-    "moving",
-    "A rewind appends one event, `history.rewound`, and removes none; facts and `data` return to what they were.",
-)
+@check("moving")
 def rewind_appends(bench: Bench) -> None:
+    """A rewind appends one event, `history.rewound`, and removes none; facts and `data` return to what they were."""
     session = bench.open()
     session.add(fact("n", 1))
     session.add(fact("n", 2))
@@ -25,8 +23,9 @@ def rewind_appends(bench: Bench) -> None:
     want(2, session.state(at="e3")["facts"]["n"]["value"], "fact at event 3", bench.last)
 
 
-@check("moving", "Undo reverts the newest rewind by appending an event; if there is none, it is 404 `nothing-to-undo`.")
+@check("moving")
 def undo_takes_back(bench: Bench) -> None:
+    """Undo reverts the newest rewind by appending an event; if there is none, it is 404 `nothing-to-undo`."""
     session = bench.open()
     session.add(fact("n", 1))
     session.add(fact("n", 2))
@@ -37,12 +36,9 @@ def undo_takes_back(bench: Bench) -> None:
     session.post("undo").refused(404, "nothing-to-undo")
 
 
-@check(
-    "moving",
-    "Messages after the point of a rewind are not in view; undoing the rewind shows them again.",
-    needs="views",
-)
+@check("moving", needs="views")
 def rewind_moves_the_view(bench: Bench) -> None:
+    """Messages after the point of a rewind are not in view; undoing the rewind shows them again."""
     session = bench.open()
     session.add(message("a"))
     session.add(message("b"))
@@ -58,12 +54,10 @@ def rewind_moves_the_view(bench: Bench) -> None:
     want(["a", "b"], view()[:2], "messages", bench.last)
 
 
-@check(
-    "moving",
-    """A fork at n shares events 1 to n with their hashes; its own first event is n + 1, `session.forked`,
-    and its head names its `parent`.""",
-)
+@check("moving")
 def fork_shares_history(bench: Bench) -> None:
+    """A fork at n shares events 1 to n with their hashes; its own first event is n + 1, `session.forked`, and its head
+    names its `parent`."""
     session = bench.open()
     session.add(fact("n", 1))
     head = session.add(fact("n", 2))
@@ -76,8 +70,9 @@ def fork_shares_history(bench: Bench) -> None:
     want(head["hash"], session.head()["hash"], "the parent's head", bench.last)
 
 
-@check("moving", "Events appended to a fork are not in its parent, and the other way round.")
+@check("moving")
 def fork_is_apart(bench: Bench) -> None:
+    """Events appended to a fork are not in its parent, and the other way round."""
     session = bench.open()
     child = bench.fork(session)
     session.add(message("parent"))

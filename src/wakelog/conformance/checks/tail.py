@@ -8,12 +8,9 @@ from wakelog.conformance.bench import Bench, message, want
 from wakelog.conformance.kit import check
 
 
-@check(
-    "tail",
-    "A tail with `after` sends the stored events after that one, then new ones; an event's id is its seq.",
-    needs="tail",
-)
+@check("tail", needs="tail")
 def tail_sends_what_is_stored(bench: Bench) -> None:
+    """A tail with `after` sends the stored events after that one, then new ones; an event's id is its seq."""
     session = bench.open()
     session.add(message("a"), message("b"))
     with session.tail(after=1) as tail:
@@ -24,8 +21,9 @@ def tail_sends_what_is_stored(bench: Bench) -> None:
         tail.take_events(4)
 
 
-@check("tail", "A tail without `after` starts with new events.", needs="tail")
+@check("tail", needs="tail")
 def tail_begins_now(bench: Bench) -> None:
+    """A tail without `after` starts with new events."""
     session = bench.open()
     session.add(message("old"))
     with session.tail() as tail:
@@ -33,12 +31,9 @@ def tail_begins_now(bench: Bench) -> None:
         tail.take_events(3)
 
 
-@check(
-    "tail",
-    "A tail with `Last-Event-ID` continues after that event, without a gap and in order; it overrides `after`.",
-    needs="tail",
-)
+@check("tail", needs="tail")
 def tail_resumes(bench: Bench) -> None:
+    """A tail with `Last-Event-ID` continues after that event, without a gap and in order; it overrides `after`."""
     session = bench.open()
     session.add(message("a"), message("b"))
     with session.tail(after=1) as tail:
@@ -50,20 +45,18 @@ def tail_resumes(bench: Bench) -> None:
             tail.take_events(*range(3, head["seq"] + 1))
 
 
-@check("tail", "`kind` selects kinds, by name or first word.", needs="tail")
+@check("tail", needs="tail")
 def tail_is_filtered(bench: Bench) -> None:
+    """`kind` selects kinds, by name or first word."""
     session = bench.open()
     with session.tail(after=0, kind="message") as tail:
         session.add(message("a"), {"kind": "x.other"}, message("b"))
         tail.take_events(2, 4)
 
 
-@check(
-    "tail",
-    "The feed of all sessions keeps the order within each session, and can continue after any of its ids.",
-    needs="feed",
-)
+@check("tail", needs="feed")
 def feed_resumes(bench: Bench) -> None:
+    """The feed of all sessions keeps the order within each session, and can continue after any of its ids."""
     session = bench.open()
     with bench.client.tail("/v1/tail") as tail:
         session.add(message("a"), message("b"))

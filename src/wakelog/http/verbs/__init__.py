@@ -13,8 +13,6 @@ from wakelog.http.verbs import (  # noqa: F401, I001 - the order is the page's
     telemetry,
     webhooks,
     index,
-    knowledge,
-    patterns,
     plans,
     preferences,
     rollups,

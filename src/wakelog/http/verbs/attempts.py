@@ -31,17 +31,6 @@ class AttemptsAnswer(msgspec.Struct, frozen=True):
 
 
 class CompareQuery(Query, frozen=True):
-    side: tuple[str, ...] = ()
-    """A place (`@5.1`, `@3..@7`); repeat it, one for each side. By default, the attempts of a turn that was tried
-    again."""
-    other: str = ""
-    """Another session that all places but the first are in."""
-
-    def is_fixed_by_head(self) -> bool:
-        return bool(self.side) and not self.other and are_absolute(*self.side)
-
-
-class PlacesQuery(Query, frozen=True):
     side: Annotated[tuple[str, ...], msgspec.Meta(max_length=8)] = ()
     """A session, or a place in one (`fix-bug`, `fix-bug@6.1`, `try-it@3..@7`); repeat it, one for each side. A place
     without a session is in the session of the first side. A single fork is compared with its parent."""
@@ -78,16 +67,10 @@ def attempts(call: VerbRequest, query: AttemptsQuery) -> AttemptsAnswer:
     return AttemptsAnswer(tuple(call.session().history.attempts(query.turn, forks=query.forks)))
 
 
-@route("GET", "/sessions/{session}/compare", by_head=True)
-def compare(call: VerbRequest, query: CompareQuery) -> Comparison:
-    """Compares attempts, turns or sessions step by step: where they differ, why, and what followed."""
-    other = call.space.session(query.other) if query.other else None
-    return call.session().history.compare(*query.side, other=other)
-
-
 @route("GET", "/compare")
-def compare_places(call: VerbRequest, query: PlacesQuery) -> Comparison:
-    """Compares attempts, turns or sessions of the namespace. The others are compared with the first side."""
+def compare(call: VerbRequest, query: CompareQuery) -> Comparison:
+    """Compares attempts, turns or sessions step by step: where they differ, why, and what followed. The others are
+    compared with the first side."""
     if not query.side:
         raise InvalidInputError("name two or more sides", kind="nothing-to-compare", hint="?side=A&side=B")
     named = [parse_selector(side).session for side in query.side]

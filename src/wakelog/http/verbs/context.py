@@ -1,4 +1,4 @@
-"""The model's window: what is in it and what was evicted; and the handoff for the next run."""
+"""The model's window: what is in it and what was evicted; the handoff for the next run; lines of earlier sessions."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from wakelog.engines.remote.wire import Question
 from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import At, NotEmpty, Position
 from wakelog.http.verbs.records import Recorded
+from wakelog.knowledge.recall import PastLines
 from wakelog.model.values import Value
 
 Tokens = Annotated[int, msgspec.Meta(ge=1, le=100_000_000)]
@@ -90,6 +91,16 @@ class Compactions(msgspec.Struct, frozen=True):
     compactions: tuple[Summary, ...]
 
 
+class RecallBody(Question, frozen=True):
+    """What the session is working on."""
+
+    files: tuple[str, ...] = ()
+    error: str = ""
+    goal: str = ""
+    project: str | None = None
+    tokens: Annotated[int, msgspec.Meta(ge=20, le=10_000)] | None = None
+
+
 @route("GET", "/sessions/{session}/brief", by_head=True)
 def brief(call: VerbRequest, query: BriefQuery) -> Brief:
     """Writes the handoff for the next run: goal, facts, decisions, dead ends, pending calls, files."""
@@ -142,3 +153,10 @@ def compact(call: VerbRequest, body: Compact) -> Recorded:
 def expand(call: VerbRequest, body: Expand) -> Recorded:
     """Undoes a compaction."""
     return Recorded(call.session().context.expand(**call.kwargs(body)))
+
+
+@route("POST", "/sessions/{session}/recall", scope="write")
+def recall(call: VerbRequest, body: RecallBody) -> PastLines:
+    """Returns a few lines from past sessions that are relevant to what a session is working on, and records in its log
+    which they were."""
+    return call.space.store.known.recall(session=call.session(), **call.kwargs(body))

@@ -12,18 +12,8 @@ from wakelog.engines.remote.wire import Question
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import ChosenSessions, Limit, NotEmpty, Query
+from wakelog.index import results
 from wakelog.index.questions import IndexQuestion
-from wakelog.index.results import (
-    DecisionInfo,
-    ErrorInfo,
-    Hit,
-    ModifiedFile,
-    Page,
-    SessionCounts,
-    Table,
-    ToolInfo,
-    TurnInfo,
-)
 from wakelog.store.remote import ALL_QUESTIONS
 
 _COMMIT = re.compile(r"[0-9a-f]{6,64}")
@@ -79,19 +69,19 @@ def _question(call: VerbRequest, query: SearchQuery | AboutQuery, **renamed: str
 
 
 @route("GET", "/search")
-def search(call: VerbRequest, query: SearchQuery) -> Page[Hit]:
+def search(call: VerbRequest, query: SearchQuery) -> results.Page[results.Hit]:
     """Finds events that contain all the words, the best match first."""
     return call.space.store.index.search(**_question(call, query, q="text"))
 
 
 @route("GET", "/session-counts")
-def session_counts(call: VerbRequest, query: ChosenSessions) -> SessionCounts:
+def session_counts(call: VerbRequest, query: ChosenSessions) -> results.SessionCounts:
     """Counts sessions by status, outcome, agent, need and label: the facets of a list of sessions."""
     return call.space.store.index.session_counts(**call.kwargs(query, name="name_glob"))
 
 
 @route("POST", "/query")
-def query(call: VerbRequest, body: Sql) -> Table:
+def query(call: VerbRequest, body: Sql) -> results.Table:
     """Runs read-only SQL over the views, within limits of rows, time and memory."""
     return call.space.store.index.query_sql(body.sql, body.params, max_rows=body.max_rows, timeout_s=body.timeout_s)
 
@@ -132,31 +122,31 @@ def find_commit(call: VerbRequest) -> CommitPlace:
 
 
 @route("GET", "/sessions/{session}/turns")
-def turns(call: VerbRequest, query: TurnsQuery) -> Page[TurnInfo]:
+def turns(call: VerbRequest, query: TurnsQuery) -> results.Page[results.TurnInfo]:
     """Lists a session's turns, attempt by attempt, with outcome and cost."""
     return call.space.store.index.turns(call.head().session, **msgspec.structs.asdict(query))
 
 
 @route("GET", "/files")
-def files(call: VerbRequest, query: AboutQuery) -> Page[ModifiedFile]:
+def files(call: VerbRequest, query: AboutQuery) -> results.Page[results.ModifiedFile]:
     """Lists the changed files, each once, the newest change first."""
     return call.space.store.index.files_modified(**_question(call, query))
 
 
 @route("GET", "/decisions")
-def decisions(call: VerbRequest, query: ListQuery) -> Page[DecisionInfo]:
+def decisions(call: VerbRequest, query: ListQuery) -> results.Page[results.DecisionInfo]:
     """Lists decisions, the newest first."""
     return call.space.store.index.decisions(**_question(call, query))
 
 
 @route("GET", "/errors")
-def errors(call: VerbRequest, query: ListQuery) -> Page[ErrorInfo]:
+def errors(call: VerbRequest, query: ListQuery) -> results.Page[results.ErrorInfo]:
     """Lists failed calls and turns, the newest first."""
     return call.space.store.index.errors(**_question(call, query))
 
 
 @route("GET", "/tools")
-def tools(call: VerbRequest, query: AboutQuery) -> Page[ToolInfo]:
+def tools(call: VerbRequest, query: AboutQuery) -> results.Page[results.ToolInfo]:
     """Counts calls and failures of each tool."""
     return call.space.store.index.tools(**_question(call, query))
 

@@ -32,8 +32,10 @@ class WhyQuery(At, frozen=True, kw_only=True):
 
 
 class TaintQuery(At, frozen=True, kw_only=True):
-    source: NotEmpty
-    """A source (`web:*`), or anything that `why` accepts."""
+    source: str = ""
+    """A source (`web:*`), or anything that `why` accepts; by default, input that is not trusted."""
+    trust: Trust = "unverified"
+    """Without a source: input of at most this trust."""
     part: tuple[Part, ...] = ()
     """Only these parts; may be repeated."""
     items: Some = 100
@@ -48,13 +50,6 @@ class PictureQuery(At, frozen=True, kw_only=True):
     hops: Some = 3
     boxes: Some = 60
     """At most this many events; 0: no limit."""
-    wide: bool = False
-
-
-class RestingQuery(At, frozen=True, kw_only=True):
-    trust: Trust = "unverified"
-    part: tuple[Part, ...] = ()
-    items: Some = 100
     wide: bool = False
 
 
@@ -101,13 +96,8 @@ def picture(call: VerbRequest, query: PictureQuery) -> InfluenceGraph:
 
 @route("GET", "/sessions/{session}/taint", by_head=True)
 def taint(call: VerbRequest, query: TaintQuery) -> Taint:
-    """Shows everything influenced by a source: decisions, facts, data, files, and calls with effects."""
-    return call.session().trust.taint(**call.kwargs(query, part="parts"))
-
-
-@route("GET", "/sessions/{session}/resting-on", by_head=True)
-def resting_on(call: VerbRequest, query: RestingQuery) -> Taint:
-    """Shows everything influenced by input of at most this trust."""
+    """Shows everything influenced by a source, or without one by input of at most this trust: decisions, facts, data,
+    files, and calls with effects."""
     return call.session().trust.taint(**call.kwargs(query, part="parts"))
 
 
