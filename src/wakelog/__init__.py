@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from wakelog.runtime.policy import Found, Policy
     from wakelog.runtime.tools import tool
     from wakelog.session import Session, Turn
-    from wakelog.session.replayed import recorded
+    from wakelog.session.replayed_session import recorded
     from wakelog.store import Store, open
     from wakelog.timeline.messages import ModelMessage, UserMessage
 
@@ -63,7 +63,7 @@ _NAMES = {
     "wakelog.runtime.policy": "Found Policy",
     "wakelog.runtime.tools": "tool",
     "wakelog.session": "Session Turn",
-    "wakelog.session.replayed": "recorded",
+    "wakelog.session.replayed_session": "recorded",
     "wakelog.store": "Store open",
     "wakelog.timeline.messages": "ModelMessage UserMessage",
 }

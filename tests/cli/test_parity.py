@@ -137,6 +137,7 @@ NOT_DONE = {
     "Store.is_open": "for importers; a person sees it in ls",
     **dict.fromkeys(["Session.files.capture"], "files are captured around the calls of a program"),
     "Store.wanted_by": "part of every brief; `preferences` lists them",
+    "Store.word_places": "part of every `why`",
     **dict.fromkeys(
         [
             *(

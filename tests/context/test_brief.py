@@ -280,3 +280,11 @@ def test_files_that_changed_are_told_once(store: Store) -> None:
     text = s.brief().text
     assert text.count("src/bill.py") == 1
     assert "src/read.py (file)" in text
+
+
+def test_the_data_of_an_adapter_is_left_out_and_its_objects_are_named(store: Store) -> None:
+    message = {"$object": "langchain_core.messages.human.HumanMessage", "content": "fix it", "id": "m1", "name": None}
+    s = store.session("thread", data={"$langgraph": {"v": 1}, "messages": [message]})
+    text = s.brief().text
+    assert '- messages: [{"HumanMessage":"fix it"}]' in text
+    assert "$langgraph" not in text

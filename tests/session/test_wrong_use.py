@@ -75,3 +75,14 @@ def test_a_file_that_is_not_a_store_is_called_a_file(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match=r"notes\.txt is a file, and not a store") as caught:
         wakelog.open(tmp_path / "notes.txt")
     assert caught.value.hint
+
+
+def test_data_set_after_its_turn_is_refused_and_not_lost_silently(store: Store) -> None:
+    session = store.session("s", data={"plan": []})
+    with session.turn("go") as turn:
+        turn.data = {"plan": ["a"]}
+    with pytest.raises(NotAllowedError, match="@1 has ended") as caught:
+        turn.data = {"plan": ["b"]}
+    assert caught.value.kind == "turn-ended"
+    assert "session.patch()" in caught.value.hint
+    assert turn.data == session.state().data == {"plan": ["a"]}

@@ -285,7 +285,7 @@ export const looks = {
     get<Influence>(`${of(session)}/picture`, query, signal),
   taint: (query: Query, signal?: AbortSignal) => get<TaintEverywhere>("/taint", query, signal),
   cohorts: (a: Record<string, string>, b: Record<string, string>, signal?: AbortSignal) =>
-    post<CohortComparison>("/cohorts", { a: { where: a }, b: { where: b } }, signal),
+    post<CohortComparison>("/index/cohorts", { a: { where: a }, b: { where: b } }, signal),
   search: (query: Query, signal?: AbortSignal) => get<Page<Hit>>("/search", query, signal),
   costs: (query: Query, signal?: AbortSignal) => get<Costs>("/cost", query, signal),
   audit: (session: string, after: string, signal?: AbortSignal) =>

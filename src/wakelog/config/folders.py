@@ -1,7 +1,7 @@
 """Folders of the user: for their own store, and for the local index of a store on a server.
 
 That index can always be rebuilt from the log. It is used for read-only SQL, and for everything if the store's URL says
-`index=local`; otherwise the index is in the database (index/shared.py).
+`index=local`; otherwise the index is in the database (index/shared_index.py).
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from wakelog.context.token_budget import Part, SectionLine
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
+from wakelog.model.document import agent_data, name_objects
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
 from wakelog.model.parts import text_of
@@ -100,9 +101,12 @@ class Teller:
         return Part("flags", "Flags", len(flags), lines, self.shows("flags"))
 
     def data(self) -> Part:
-        data = self.state["data"]
+        data = agent_data(self.state["data"])
         # Its source is not known, so it is shown as JSON, where texts stay in quotes.
-        lines = (SectionLine(f"- {one_line(key, 80)}: {one_line(_json(value), LINE)}") for key, value in data.items())
+        lines = (
+            SectionLine(f"- {one_line(key, 80)}: {one_line(_json(name_objects(value)), LINE)}")
+            for key, value in data.items()
+        )
         return Part("data", "The agent's own data", len(data), lines, self.shows("data"), weight=2)
 
     def files(self) -> Part:

@@ -171,7 +171,10 @@ def _changes(before: dict[str, Value], after: dict[str, Value], writers: Writers
     for part, name in PARTS.items():
         for pointer, old, new in _pairs(part, before[part], after[part]):
             how: How = "added" if old is None else "removed" if new is None else "changed"
-            yield Change(name, pointer, how, old, new, writers.who(pointer))
+            writer = writers.who(pointer)
+            if how == "removed" and writer is not None and writer.kind == "session.opened":
+                writer = None  # opening removes nothing: the other session never had it
+            yield Change(name, pointer, how, old, new, writer)
 
 
 def _pairs(part: str, old: Value, new: Value) -> Iterator[tuple[str, Value, Value]]:

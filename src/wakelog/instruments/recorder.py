@@ -26,7 +26,7 @@ from wakelog.model.parts import flat, parts_of, text_of
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import current_action
-from wakelog.runtime.observed import ObservedCall, observed_stream
+from wakelog.runtime.observed_call import ObservedCall, observed_stream
 from wakelog.runtime.policy import Policy
 from wakelog.runtime.streams import StreamRecord
 from wakelog.runtime.tools import End

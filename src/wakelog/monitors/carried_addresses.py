@@ -12,8 +12,8 @@ import re
 from typing import Any
 
 from wakelog.model.ids import Seq
+from wakelog.model.read_texts import texts_of
 from wakelog.model.values import Value
-from wakelog.provenance.text_matches import texts_of
 
 ADDRESSES_MAX, TEXT_MAX = 4096, 200_000
 """How many addresses to remember, and how many characters of a text to search."""

@@ -17,6 +17,7 @@ from wakelog.session.data import DataType
 
 if TYPE_CHECKING:
     from wakelog.index.index import Index
+    from wakelog.index.word_places import WordPlaces
     from wakelog.monitors.prices import Prices
     from wakelog.runtime.call import Runtime
 
@@ -66,6 +67,10 @@ class Keeper(Protocol):
     @property
     def on_effect(self) -> str:
         """What to do about an effect while untrusted content is in the window: `flag` or `ask`."""
+        ...
+
+    def word_places(self, session: SessionId) -> WordPlaces | None:
+        """Returns the words that the index has of a session; None if there is no local index."""
         ...
 
     def wanted_by(self, session: Any) -> list[tuple[str, str]]:

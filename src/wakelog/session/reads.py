@@ -102,7 +102,8 @@ class SessionReads(Base[S]):
         """
         from wakelog.provenance.why import why
 
-        return why(self.log, what, at=self._upto(at), depth=depth, steps=steps, wide=wide)
+        places = self.store.word_places(self.id) if self.store is not None else None
+        return why(self.log, what, at=self._upto(at), depth=depth, steps=steps, wide=wide, places=places)
 
     def brief(self, budget: int = 2000, *, at: Where = None, count: Count | None = None) -> Brief:
         """Writes the handoff for the next run, machine or agent, in at most `budget` tokens; `str()` gives its text."""
@@ -166,6 +167,6 @@ class SessionReads(Base[S]):
 
         Calls made one after another must come in the recorded `order`; calls made in parallel need not.
         """
-        from wakelog.session.replayed import open_replay
+        from wakelog.session.replayed_session import open_replay
 
         return open_replay(cast("Session[S]", self), where, mode, effects, order, record)

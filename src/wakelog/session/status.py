@@ -55,14 +55,14 @@ class SessionCondition(msgspec.Struct, frozen=True):
         return pending
 
 
-def read_condition(session: Session[Any], at: Seq | None = None) -> SessionCondition:
-    """Reads a session's head and state. It costs O(state), however long the history is."""
+def read_condition(session: Session[Any], at: Seq | None = None, head: Head | None = None) -> SessionCondition:
+    """Reads a session's head and state. It costs O(state), however long the history is. A caller that has just opened
+    the session passes its `head`."""
     with session.log.one_look():
-        return _read_condition(session, at)
+        return _read_condition(session, at, session.head if head is None else head)
 
 
-def _read_condition(session: Session[Any], at: Seq | None) -> SessionCondition:
-    head = session.head
+def _read_condition(session: Session[Any], at: Seq | None, head: Head) -> SessionCondition:
     document = _document(session, head) if at is None else session.log.state(at)
     holder = session.log.living_holder() if at is None else ""
     when = _happened(session, at or head.seq, head.at)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from wakelog.errors import ConflictError, WakelogError
+from wakelog.errors import ConflictError, NotAllowedError, WakelogError
 from wakelog.log.holder import TurnHold, end_of_holder
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
@@ -60,6 +60,7 @@ class Turn(Generic[S]):
         self._first_events = first_events
         self._base: dict[str, Value] | None = None
         self._draft: Any = None
+        self._is_over = False
         self.is_done = False
         """Whether a turn with this id was completed before. Then nothing runs and nothing is recorded: calls are
         answered from the record, and a call that is not in the record is refused (`turn-done`)."""
@@ -69,7 +70,8 @@ class Turn(Generic[S]):
 
     @property
     def data(self) -> S:
-        """Returns a draft of the session's own data. Its changes are stored as one patch when the turn completes."""
+        """Returns a draft of the session's own data. Its changes are stored as one patch when the turn completes;
+        changes made after that are not stored."""
         if self._base is None:
             self._base = self.session.log.state()["data"]
             if len(msgspec.json.encode(self._base)) > LARGE_DRAFT_BYTES:
@@ -79,6 +81,12 @@ class Turn(Generic[S]):
 
     @data.setter
     def data(self, value: S) -> None:
+        if self._is_over:
+            raise NotAllowedError(
+                f"turn @{self.number} has ended, so its data can no longer be set",
+                kind="turn-ended",
+                hint="use session.patch(), or set it inside the turn",
+            )
         if self._base is None:
             self._base = self.session.log.state()["data"]
         self._draft = value
@@ -109,6 +117,7 @@ class Turn(Generic[S]):
                 self._fail(exc)
                 raise
         finally:
+            self._is_over = True
             self.session._finish_turn(self)
             enter_session(self._outer)
 

@@ -127,7 +127,9 @@ def test_a_store_that_cannot_be_opened_does_not_stop_a_command(cli: Cli, home: P
     assert "could not be imported yet" in done.err
 
 
-def test_doctor_tells_how_each_agent_is_recorded(cli: Cli, home: Path) -> None:
+def test_doctor_tells_how_each_agent_is_recorded(cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.defpath)
+
     def said() -> dict[str, tuple[str, str]]:
         return {c["what"]: (c["level"], c["found"]) for c in cli("doctor", "--json").data}
 
@@ -135,10 +137,10 @@ def test_doctor_tells_how_each_agent_is_recorded(cli: Cli, home: Path) -> None:
     transcript = home / ".claude" / "projects" / "-w" / f"{CLAUDE}.jsonl"
     transcript.parent.mkdir(parents=True)
     transcript.write_text("{}")
-    assert said()["claude-code"] == ("ok", "not recorded by hooks; 1 transcripts on this machine")
+    assert said()["claude-code"] == ("ok", "not recorded by hooks; 1 transcript on this machine")
     cli("enable", "claude-code", "--yes")
     level, found = said()["claude-code"]
-    assert level == "fail"  # no wakelog on the PATH of this machine
+    assert level == "fail"  # no wakelog on the PATH
     program = home / "wakelog"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -178,5 +180,5 @@ def test_doctor_tells_gaps(cli: Cli, home: Path) -> None:
     spool.note_gap("codex", OSError(28, "full"))
     [gap] = [c for c in cli("doctor", "--json").data if c["what"] == "gaps"]
     assert gap["level"] == "warn"
-    assert "1 records of hooks were lost" in gap["found"]
+    assert "1 record of hooks was lost" in gap["found"]
     assert "No space left" in gap["found"]

@@ -95,3 +95,17 @@ def test_several_turns_are_told_one_by_one(store: Path, cli: Cli) -> None:
     said = cli("insight", "uploads@1..@2").lines
     assert said.index("@1") < said.index("@2")
     assert sum(MARK in line for line in said) == 1
+
+
+def test_a_change_after_the_users_report_names_no_failed_call(store: Path, cli: Cli) -> None:
+    with wakelog.open(store / ".wakelog") as opened:
+        session = opened.session("proxy")
+        with session.turn("uploads fail"):
+            session.append(_call("2", "Edit", {"file_path": "upload.py"}, "ok", "write"))
+            session.message("assistant", "I raised the limit.")
+        with session.turn("it still does not work"):
+            session.message("assistant", "Let me try a different approach: the proxy reads the body first.")
+            session.append(_call("3", "Edit", {"file_path": "proxy.py"}, "ok", "write"))
+    said = cli("insight", "proxy@2").out
+    assert '~ "Let me try a different approach' in said
+    assert "failed" not in said

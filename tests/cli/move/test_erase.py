@@ -33,6 +33,18 @@ def test_cascade_reaches_into_forks(move: Cli, store: Store) -> None:
     assert store.resume("child").verify().ok
 
 
+def test_events_that_repeat_the_content_are_counted_too(move: Cli, store: Store) -> None:
+    session = store.session("again")
+    session.fact("greeting", "hello")
+    told = session.fact("k", "the secret")
+    session.rewind(told - 1)
+    session.undo()
+    out = move("erase", "-s", "again", f"e{told}", "--why", "t", "--yes").out
+    erased = [e.seq for e in store.resume("again").events() if not e.is_intact]
+    assert len(erased) == 2
+    assert "Erased 2 events" in out
+
+
 def test_what_a_deleted_parent_left_is_erased_through_its_fork(move: Cli, store: Store) -> None:
     parent = store.session("parent")
     said = parent.message("user", "the secret")

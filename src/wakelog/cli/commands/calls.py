@@ -7,7 +7,7 @@ import click
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import limit_option, place_argument
 from wakelog.cli.render.sessions import label
-from wakelog.cli.render.table import Cell, Column, say_table
+from wakelog.cli.render.table import Cell, say_table
 from wakelog.cli.text import clock, count, duration, money
 from wakelog.model.calls import FAILURES
 from wakelog.timeline.call_table import CallRow
@@ -62,18 +62,7 @@ def _show(ctx: CommandContext, rows: list[CallRow], left: int, none: str) -> Non
         ctx.say(f"… {left:,} more (-n 0 shows all)")
 
 
-_COLUMNS = (
-    Column("event"),
-    Column("time", drop=2),
-    Column("turn"),
-    Column("tool", 8),
-    Column("about", 12, drop=6),
-    Column("input", drop=4),
-    Column("outcome"),
-    Column("took", right=True, drop=3),
-    Column("cost", right=True, drop=5),
-    Column("delta", 8, drop=1),
-)
+_COLUMNS = "event | time -2 | turn | tool 8 | about 12 -6 | input -4 | outcome | > took -3 | > cost -5 | delta 8 -1"
 
 
 def _cells(ctx: CommandContext, row: CallRow) -> list[Cell | str]:

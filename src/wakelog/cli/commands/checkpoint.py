@@ -8,7 +8,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import place_argument
 from wakelog.cli.places import Place
 from wakelog.cli.render.sessions import label
-from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.render.table import say_table
 from wakelog.cli.shell_completion import complete_checkpoint
 from wakelog.cli.text import inert_line
 from wakelog.errors import InvalidInputError
@@ -62,8 +62,7 @@ def _list(ctx: CommandContext, where: Place, names: dict[str, int]) -> None:
 
     def human() -> None:
         rows = [(f"cp:{n}", f"e{h.seq}", f"@{h.turn}" if h.turn else "", h.kind) for n, h in entries.items()]
-        columns = [Column("name", 12), Column("event"), Column("turn"), Column("kind", drop=1)]
-        say_table(ctx, columns, rows, none=f"{label(session)} has no checkpoints")
+        say_table(ctx, "name 12 | event | turn | kind -1", rows, none=f"{label(session)} has no checkpoints")
 
     ctx.answer("checkpoints", data, human)
 

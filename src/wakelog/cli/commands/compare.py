@@ -21,7 +21,7 @@ from wakelog.cli.render.comparison import (
 )
 from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import handle, identity, title, unquoted_name
-from wakelog.cli.render.table import Cell, Column, Row, lay_out
+from wakelog.cli.render.table import Cell, Row, lay_out
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import count, duration, fit, glyph, inert_line, money, pluralize, width
@@ -34,16 +34,7 @@ from wakelog.store import Store
 from wakelog.store import open as open_store
 
 _LOOKS = {"completed": ("done", "green"), "failed": ("failed", "red"), "open": ("open", "blue")}
-_COLUMNS = (
-    Column(),
-    Column(),
-    Column(right=True, drop=3),
-    Column(right=True, drop=4),
-    Column(right=True, drop=1),
-    Column(right=True, drop=5),
-    Column(right=True, drop=2),
-    Column(),
-)
+_COLUMNS = " |  | > -3 | > -4 | > -1 | > -5 | > -2 | "
 
 
 @click.command("compare")

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from wakelog.cli.context import CommandContext, common
-from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.render.table import say_table
 from wakelog.cli.shell_completion import complete_setting
 from wakelog.cli.text import inert_line
 from wakelog.config import settings as config
@@ -43,13 +43,12 @@ def list_settings(ctx: CommandContext, show_origin: bool = False) -> None:
     data = [{**msgspec.to_builtins(f), "about": config.SETTINGS[f.key].doc} for f in found]
 
     def human() -> None:
-        columns = [Column("setting"), Column("value", 16), Column("from", 12), Column("about", 12, drop=1)]
         rows = []
         for setting in found:
             origin = " ".join(filter(None, (setting.origin, setting.where))) if show_origin else ""
             about = "" if show_origin else config.SETTINGS[setting.key].doc
             rows.append((setting.key, _value_text(ctx, setting), origin, about))
-        say_table(ctx, columns, rows, titles=False)
+        say_table(ctx, "setting | value 16 | from 12 | about 12 -1", rows, titles=False)
 
     ctx.answer("config", data, human)
 

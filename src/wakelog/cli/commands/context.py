@@ -13,7 +13,7 @@ from wakelog.cli.options import place_argument, why_option
 from wakelog.cli.render.results import SessionResult, plain
 from wakelog.cli.render.results import shape as shape_of
 from wakelog.cli.render.sessions import handle, identity, label, title
-from wakelog.cli.render.table import Cell, Column, Row, lay_out, say_table
+from wakelog.cli.render.table import Cell, Row, lay_out, say_table
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import clock, count, fit, glyph, inert, inert_line, iso, width
@@ -28,15 +28,7 @@ from wakelog.session import Session
 
 _MAX_TEXT = 500
 _MAX_ITEMS = 200
-_COLUMNS = (
-    Column(),
-    Column("key"),
-    Column("turn", drop=3),
-    Column("who", least=8),
-    Column("tokens", right=True),
-    Column("what", least=16),
-    Column("trust", least=8),
-)
+_COLUMNS = " | key | turn -3 | who 8 | > tokens | what 16 | trust 8"
 SHAPES = ("openai", "responses", "anthropic")
 
 
@@ -215,7 +207,6 @@ def _list(ctx: CommandContext, session: Session[Any]) -> None:
     found = session.context.compactions()
 
     def human() -> None:
-        columns = (Column("event"), Column("replaces"), Column("when", drop=2), Column("summary", least=20))
         rows = [
             (
                 Cell(f"e{c.seq}", {"fg": "cyan"}),
@@ -225,7 +216,7 @@ def _list(ctx: CommandContext, session: Session[Any]) -> None:
             )
             for c in found
         ]
-        say_table(ctx, columns, rows, none="nothing is compacted")
+        say_table(ctx, "event | replaces | when -2 | summary 20", rows, none="nothing is compacted")
 
     data = {**identity(session), "compactions": [_plain(c) for c in found]}
     ctx.answer("compact", data, human)
@@ -270,7 +261,7 @@ def expand_command(ctx: CommandContext, where: str, dry_run: bool, why: str) -> 
 
 
 def _replaced_lines(ctx: CommandContext, items: Sequence[Item]) -> Iterator[str]:
-    columns = (Column("key"), Column("turn"), Column("what", least=20))
+    columns = "key | turn | what 20"
     rows = [(Cell(i.key, {"fg": "cyan"}), f"@{i.turn}" if i.turn else glyph("dash"), i.text[:400]) for i in items]
     yield from lay_out(ctx, columns, rows)
     yield "This was a dry run: nothing was written."

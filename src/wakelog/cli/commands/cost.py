@@ -15,7 +15,7 @@ from wakelog.cli.places import find_time
 from wakelog.cli.render.money import group_namer, plain_money, say_sums
 from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle, identity, plain_budget, title
-from wakelog.cli.render.table import Cell, Column, lay_out
+from wakelog.cli.render.table import Cell, Column, columns_of, lay_out
 from wakelog.cli.text import count, duration, money
 from wakelog.errors import InvalidInputError
 from wakelog.index.costs import BY, LABEL
@@ -24,24 +24,10 @@ from wakelog.monitors.prices import AMOUNTS, Price, Prices
 from wakelog.session import Session
 
 _COLORS = {1: "yellow", 2: "red"}
-_COLUMNS = (
-    Column("budget"),
-    Column("spent", right=True),
-    Column("limit", right=True),
-    Column("left", right=True),
-    Column("", right=True),
-)
+_COLUMNS = "budget | > spent | > limit | > left | >"
 _COLUMNS_PRICES = (
-    Column("provider"),
-    Column("model", least=12),
-    Column("in", right=True),
-    Column("out", right=True),
-    Column("cache read", right=True, drop=3),
-    Column("cache write", right=True, drop=4),
-    Column("for 1 h", right=True, drop=6),
-    Column("reasoning", right=True, drop=5),
-    Column("holds", drop=2),
-    Column("from", drop=1),
+    "provider | model 12 | > in | > out | > cache read -3 | > cache write -4"
+    " | > for 1 h -6 | > reasoning -5 | holds -2 | from -1"
 )
 MAX_ROWS = 50
 
@@ -210,13 +196,7 @@ def _show(
     limited: Session[Any] | None,
 ) -> None:
     """The table of costs, what a parent spent, and the limits of a session."""
-    columns = (
-        Column(costs.by.removeprefix(LABEL), least=14),
-        Column("in", right=True),
-        Column("out", right=True),
-        Column("time", right=True, drop=1),
-        Column("money", right=True),
-    )
+    columns = (Column(costs.by.removeprefix(LABEL), least=14), *columns_of("> in | > out | > time -1 | > money"))
     unknown = count(costs.total.unpriced_tokens) if costs.total.unpriced_tokens else ""
     note = f"{unknown} tokens have no known price; wakelog cost --prices says how to add one" if unknown else ""
     if costs.rows:

@@ -17,7 +17,7 @@ from wakelog.cli.render.changes import FileLines, change_lines, count_by_sign
 from wakelog.cli.render.insight import WHY, derive_insight, insight_lines
 from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.sessions import handle, identity, title
-from wakelog.cli.render.table import Cell, Column, Row, say_table
+from wakelog.cli.render.table import Cell, Row, say_table
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import age, fit, glyph, inert_line, pluralize
 from wakelog.diff.turn_diff import TurnDiff
@@ -29,16 +29,7 @@ from wakelog.session import Session
 from wakelog.session.run_diff import are_runs
 from wakelog.timeline.files import ChangedFile, ChangedFiles
 
-_COLUMNS = (
-    Column("file", least=24, cut="middle"),
-    Column("change", drop=3),
-    Column("times", right=True),
-    Column("lines", right=True, drop=2),
-    Column("turns", least=6),
-    Column("by", least=8),
-    Column("event"),
-    Column("age", right=True, drop=1),
-)
+_COLUMNS = "file 24~ | change -3 | > times | > lines -2 | turns 6 | by 8 | event | > age -1"
 
 
 DERIVED_TURNS_MAX = 10

@@ -17,7 +17,7 @@ import msgspec
 import wakelog
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import NO
-from wakelog.cli.text import age, count, inert_line, pluralize, size
+from wakelog.cli.text import age, inert_line, pluralize, size
 from wakelog.config import settings as config
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.hooks.agents import AGENTS, project_root
@@ -248,13 +248,13 @@ def capture_checks() -> Iterator[StoreCheck]:
     gaps = read_gaps()
     if gaps.count:
         last = f", the last {age(gaps.newest[0][0], now)}: {gaps.newest[0][2]}" if gaps.newest else ""
-        lost = f"{gaps.count} records of hooks were lost{last}"
+        lost = f"{pluralize(gaps.count, 'record')} of hooks {'was' if gaps.count == 1 else 'were'} lost{last}"
         yield StoreCheck("gaps", "warn", lost, f"when you have seen to it: rm {gaps_file()}")
 
 
 def _check_agent(found: CaptureHealth, now: int) -> StoreCheck:
     agent = AGENTS[found.agent]
-    files = f"{count(found.transcripts)} transcripts on this machine"
+    files = f"{pluralize(found.transcripts, 'transcript')} on this machine"
     if found.trouble:
         return StoreCheck(found.agent, "warn", found.trouble, "correct the file")
     if not found.is_enabled:

@@ -61,7 +61,7 @@ def erase_command(
         _show_reach(ctx, session, seqs, found)
     done = bool(targets) and not dry_run
     if done:
-        ctx.confirm(f"Erase {sum(map(len, seqs.values()))} events for good?", yes=yes)
+        ctx.confirm(f"Erase {_count(found)} for good?", yes=yes)
         found = erase_all(ctx.store, [session.log], seqs, why=why, by="wakelog erase")
     data = {
         "session": session.id,
@@ -74,7 +74,7 @@ def erase_command(
         "names": found.names,
         "pending": found.pending,
     }
-    ctx.answer("erase", data, lambda: _say_end(ctx, done, dry_run, seqs, found))
+    ctx.answer("erase", data, lambda: _say_end(ctx, done, dry_run, found))
     return PARTIAL if done and (skipped or found.pending) else 0
 
 
@@ -88,9 +88,13 @@ def say_left(ctx: CommandContext, found: Erasure) -> None:
         ctx.say(f"{ctx.style('·', fg='yellow')} {inert_line(found.pending)}")
 
 
-def _say_end(ctx: CommandContext, done: bool, dry_run: bool, seqs: dict[SessionId, list[int]], found: Erasure) -> None:
+def _count(found: Erasure) -> str:
+    return pluralize(sum(map(len, found.events.values())), "event")
+
+
+def _say_end(ctx: CommandContext, done: bool, dry_run: bool, found: Erasure) -> None:
     if done:
-        ctx.say(f"Erased {pluralize(sum(map(len, seqs.values())), 'event')}; wakelog verify still holds.")
+        ctx.say(f"Erased {_count(found)}; wakelog verify still holds.")
         say_left(ctx, Erasure({}, (), found.pending))
     else:
         ctx.say("This was a dry run: nothing was erased." if dry_run else "Nothing to erase.")
@@ -202,16 +206,16 @@ def redact_command(ctx: CommandContext, session: str, everything: bool, dry_run:
         left = erase_all(ctx.store, logs, seqs, why="a secret was found in it", by="wakelog redact")
     facts = {"found": msgspec.to_builtins(found), "sessions": len(sessions), "erased": done}
     data = {**facts, "names": left.names, "pending": left.pending}
-    ctx.answer("redact", data, lambda: _say_redacted(ctx, len(found), len(sessions), left, dry_run))
+    ctx.answer("redact", data, lambda: _say_redacted(ctx, bool(found), len(sessions), left, dry_run))
 
 
-def _say_redacted(ctx: CommandContext, found: int, sessions: int, left: Erasure, dry_run: bool) -> None:
+def _say_redacted(ctx: CommandContext, found: bool, sessions: int, left: Erasure, dry_run: bool) -> None:
     if not found:
         ctx.say(f"No secrets were found in {pluralize(sessions, 'session')}.")
     elif dry_run:
         ctx.say("This was a dry run: nothing was erased.")
     else:
-        ctx.say(f"Erased {found} events. Change the secrets where they are used: they were stored in clear.")
+        ctx.say(f"Erased {_count(left)}. Change the secrets where they are used: they were stored in clear.")
         say_left(ctx, left)
 
 

@@ -161,7 +161,7 @@ def _show(ctx: CommandContext, session: Session[Any], fork: Session[Any], previe
     effects = [f"{inert_line(e.tool)} ({e.effect}, {e.outcome})  e{e.seq}" for e in preview.effects]
     ctx.rows("outside", effects, MAX_SHOWN)
     found = TurnDiff((session.id, preview.head), (fork.id, preview.at), preview.changes, [])
-    lines = list(change_lines(ctx, found, {}, indent="  "))
+    lines = list(change_lines(ctx, found, {}, indent="  ", is_move=True))
     ctx.say_all(lines[:MAX_SHOWN])
     if len(lines) > MAX_SHOWN:
         command = f"wakelog diff {handle(session)}@ {handle(fork)}@"

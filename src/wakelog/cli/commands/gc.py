@@ -10,7 +10,7 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.output import Progress
-from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.render.table import say_table
 from wakelog.cli.text import age, inert_line, iso, pluralize, size
 from wakelog.config import settings as config
 from wakelog.config.amounts import parse_age, parse_size
@@ -110,15 +110,8 @@ def _show_plan(ctx: CommandContext, policy: RetentionPolicy, planned: list[Plann
     skipped = [p for p in planned if p.action == "skip"]
     shown = [*doing, *skipped[:MAX_SKIPPED]]
     if shown:
-        columns = [
-            Column("", 0),
-            Column("session", 12),
-            Column("last event"),
-            Column("size", right=True),
-            Column("why", 20),
-        ]
         rows = [(p.action, p.name or p.session, age(p.at, now), size(p.bytes), p.reason) for p in shown]
-        say_table(ctx, columns, rows, titles=False)
+        say_table(ctx, " | session 12 | last event | > size | why 20", rows, titles=False)
     if len(skipped) > MAX_SKIPPED:
         ctx.say(f"and {len(skipped) - MAX_SKIPPED} more that are left alone (--json lists them)")
 

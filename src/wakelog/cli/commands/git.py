@@ -14,7 +14,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.render.results import shape, shows
 from wakelog.cli.render.sessions import title, unquoted_name
-from wakelog.cli.render.table import Cell, Column, Row, say_table
+from wakelog.cli.render.table import Cell, Row, say_table
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import fit, inert_line, iso
 from wakelog.errors import WakelogError
@@ -23,8 +23,8 @@ from wakelog.files.git_hook import install_hook, remove_hook
 from wakelog.store.git import CommitTurn, CommitTurns, SessionCommits
 
 HASH_LENGTH = 10
-_LINKS = (Column(), Column(), Column(), Column(least=16))
-_TURNS = (Column(least=12), Column(), Column(least=24))
+_LINKS = " |  |  | 16"
+_TURNS = "12 |  | 24"
 _HOW = {
     "recorded": "a recorded call made it",
     "matched": "it has a file just as the turn left it",

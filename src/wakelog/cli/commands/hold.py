@@ -9,7 +9,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.options import named_session
 from wakelog.cli.render.sessions import label
-from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.render.table import say_table
 from wakelog.cli.text import clock, inert_line, iso
 from wakelog.maintenance.holds import Holds, find_holds, hold_of, lift_hold, place_hold
 
@@ -77,6 +77,5 @@ def ls(ctx: CommandContext) -> int:
 
 
 def _show(ctx: CommandContext, holds: Holds) -> None:
-    columns = [Column("session", 12), Column("since", drop=1), Column("event", drop=2), Column("reason", 20)]
     rows = [(h.name or h.session, clock(h.since, utc=ctx.utc, long=True), f"e{h.seq}", h.reason) for h in holds.found]
-    say_table(ctx, columns, rows, none="No session is under a hold.")
+    say_table(ctx, "session 12 | since -1 | event -2 | reason 20", rows, none="No session is under a hold.")

@@ -10,7 +10,7 @@ import click
 
 from wakelog.cli.context import CommandContext, common, open_store
 from wakelog.cli.errors import NO
-from wakelog.cli.text import inert, inert_line
+from wakelog.cli.text import inert, inert_line, pluralize
 from wakelog.hooks import spool
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def hook_command(ctx: CommandContext, agent: str | None, rest: tuple[str, ...], 
 
 
 def _show(ctx: CommandContext, report: IntakeReport) -> None:
-    ctx.say(f"{report.records} records imported: {', '.join(map(inert, report.sessions)) or 'no session'}")
+    ctx.say(f"{pluralize(report.records, 'record')} imported: {', '.join(map(inert, report.sessions)) or 'no session'}")
     if report.waiting:
         ctx.say(f"{report.waiting} wait for records that follow")
     if report.deleted:

@@ -14,8 +14,8 @@ from wakelog.cli.places import find_time
 from wakelog.cli.render.known import known_lines, like_lines, place_of
 from wakelog.cli.text import inert_line
 from wakelog.knowledge.lines import KnownThing
-from wakelog.knowledge.questions import LINES
 from wakelog.knowledge.recall import TOKENS, PastLines
+from wakelog.knowledge.things import LINES, Aspect
 
 F = TypeVar("F", bound=Callable[..., Any])
 lines_option = limit_option(LINES, "Show at most N lines.", least=1, most=1000)
@@ -86,7 +86,7 @@ def about(
     return _answer(ctx, found, everything=everything)
 
 
-def _add_aspect(verb: str, metavar: str, none: str, text: str) -> None:
+def _add_aspect(verb: Aspect, metavar: str, none: str, text: str) -> None:
     """Adds a command that asks one question about a subject."""
 
     @known_command.command(verb, help=f"{text}\n\nExamples:\n  wakelog known {verb} src/auth.py")
@@ -96,7 +96,7 @@ def _add_aspect(verb: str, metavar: str, none: str, text: str) -> None:
     @common
     def command(ctx: CommandContext, subject: str, everything: bool, limit: int) -> int:
         named, project = _project(ctx, everything, subject)
-        found = getattr(ctx.store.known, verb)(named, project=project, limit=limit)
+        found = ctx.store.known.about(named, aspect=verb, project=project, limit=limit)
         return _answer(ctx, found, everything=everything, none=f"{none} {named}")
 
 

@@ -14,7 +14,7 @@ from wakelog.cli.places import find_session, find_time
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import status_sign, unquoted_name
-from wakelog.cli.render.table import Cell, Column, Row, say_table
+from wakelog.cli.render.table import Cell, Row, say_table
 from wakelog.cli.text import age, glyph, money
 from wakelog.codec.envelope import ENCRYPTED, ERASED
 from wakelog.index.index import Index
@@ -25,16 +25,7 @@ MAX_ROWS, MAX_FIRST_PAGE = 50, 200
 SPARE = 50
 """How many more sessions to read for the first page, because archived ones are left out."""
 
-_COLUMNS = (
-    Column("session", least=16),
-    Column("age", right=True),
-    Column("turns", right=True, drop=3),
-    Column("events", right=True, drop=4),
-    Column("status"),
-    Column("cost", right=True, drop=2),
-    Column("needs", least=8),
-    Column("about", least=12, drop=1),
-)
+_COLUMNS = "session 16 | > age | > turns -3 | > events -4 | status | > cost -2 | needs 8 | about 12 -1"
 
 
 @click.command("ls")

@@ -17,7 +17,7 @@ from wakelog.cli.options import limit_option, session_argument, why_option, yes_
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import handle, label
-from wakelog.cli.render.table import Cell, Column, say_table
+from wakelog.cli.render.table import Cell, say_table
 from wakelog.cli.text import clock, inert_line
 from wakelog.errors import NotFoundError
 from wakelog.maintenance.audit import AuditEntry, whole_audit
@@ -56,8 +56,12 @@ def op_log(ctx: CommandContext, session: str, limit: int) -> None:
     shown = entries[:limit] if limit else entries
 
     def human() -> None:
-        columns = (Column("op"), Column("time"), Column("what", 16), Column("by", drop=1), Column("why", 8, drop=2))
-        say_table(ctx, columns, [_row(ctx, entry) for entry in shown], none=f"nothing was done to {label(found)}")
+        say_table(
+            ctx,
+            "op | time | what 16 | by -1 | why 8 -2",
+            [_row(ctx, entry) for entry in shown],
+            none=f"nothing was done to {label(found)}",
+        )
         if len(entries) > len(shown):
             ctx.say(f"… {len(entries) - len(shown):,} more (-n 0 shows all)")
 

@@ -14,14 +14,14 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import json_or_text, named_session, session_argument, why_option
 from wakelog.cli.render.sessions import handle, unquoted_name
-from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.render.table import say_table
 from wakelog.cli.render.values import fetch_value, text_of
 from wakelog.cli.text import inert_line
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model.ids import Seq
 from wakelog.session import Session
 
-COLUMNS = [Column("session", 8), Column("turn"), Column("call", 12), Column("status"), Column("asked for", 16, drop=1)]
+COLUMNS = "session 8 | turn | call 12 | status | asked for 16 -1"
 _NEXT = {
     "waiting": "wakelog approve {call} | wakelog deny {call}",
     "uncertain": "wakelog reconcile {call} --succeeded | --failed | --never-ran",

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from wakelog.cli.context import CommandContext, common
-from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.render.table import say_table
 from wakelog.cli.text import inert_line, pluralize
 from wakelog.http.namespaces import NamespaceStores
 from wakelog.maintenance.projection import NamespaceProjections, Projection, catch_up, progress_of
@@ -86,7 +86,6 @@ def _run(ctx: CommandContext, spaces: NamespaceStores | None) -> None:
 def _show_status(ctx: CommandContext, stores: Mapping[str, Store]) -> None:
     found = [(name, shard) for name, store in stores.items() for shard in progress_of(store)]
     data = {"shards": [{**msgspec.to_builtins(shard), "namespace": name} for name, shard in found]}
-    columns = [Column("shard", 7), Column("place", right=True), Column("behind", right=True), Column("projected by")]
     rows = [
         (
             _prefixed(name, f"shard {shard.shard}"),
@@ -96,7 +95,7 @@ def _show_status(ctx: CommandContext, stores: Mapping[str, Store]) -> None:
         )
         for name, shard in found
     ]
-    ctx.answer("projection-status", data, lambda: say_table(ctx, columns, rows))
+    ctx.answer("projection-status", data, lambda: say_table(ctx, "shard 7 | > place | > behind | projected by", rows))
 
 
 def _prefixed(namespace: str, text: str) -> str:

@@ -9,22 +9,14 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.render.sessions import handle, label, pending_text, plain_session, status_sign
-from wakelog.cli.render.table import Cell, Column, Row, say_table
+from wakelog.cli.render.table import Cell, Row, say_table
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import age, glyph, inert
 from wakelog.maintenance.live_sessions import IDLE_MAX, LiveSession, find_live
 from wakelog.session.status import URGENT, SessionCondition
 
 REFRESH_S = 2.0
-_COLUMNS = (
-    Column("needs"),
-    Column("session", least=14),
-    Column("last event", right=True),
-    Column("turn", right=True, drop=3),
-    Column("status", drop=2),
-    Column("writer", least=8, drop=4),
-    Column("what", least=20),
-)
+_COLUMNS = "needs | session 14 | > last event | > turn -3 | status -2 | writer 8 -4 | what 20"
 _COLORS = {
     "waiting": "yellow",
     "uncertain": "red",

@@ -17,7 +17,7 @@ from wakelog.cli.options import json_or_text, place_argument
 from wakelog.cli.places import Place, find_span
 from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle
-from wakelog.cli.render.table import Cell, Column, Row, say_table
+from wakelog.cli.render.table import Cell, Row, say_table
 from wakelog.cli.render.values import scalar
 from wakelog.cli.text import fit, glyph, inert, inert_line, pluralize
 from wakelog.errors import DivergenceError, WakelogError
@@ -28,7 +28,7 @@ from wakelog.replay.report import ReplayRow as Compared
 from wakelog.replay.report import Report
 from wakelog.session import Session
 
-_STEPS = (Column(), Column(right=True), Column(), Column(), Column(least=24), Column(least=10, drop=1))
+_STEPS = " | > |  |  | 24 | 10 -1"
 _HOW = {"recorded": "answered from the record", "run": "run", "refused": "refused: it has effects", "": ""}
 _MODES = {
     "strict": "every call answered from the record, in memory; nothing runs",
@@ -73,7 +73,7 @@ def say_recording(ctx: CommandContext, recording: Recording, mode: str, agent: s
 def _say_steps(ctx: CommandContext, recording: Recording, place: int) -> None:
     rows = [_step_row(recording, step) for step in recording.steps if step.place == place]
     if rows:
-        say_table(ctx, (Column(right=True), Column(), Column(least=24), Column(least=8)), rows, titles=False)
+        say_table(ctx, "> |  | 24 | 8", rows, titles=False)
 
 
 def _step_row(recording: Recording, step: RecordedCall) -> Row:
@@ -160,7 +160,7 @@ def say_plan(ctx: CommandContext, plan: Plan) -> None:
         (f"  {p.name}", scalar(p.value, 40) if p.known != "unknown" else "must be given", p.origin, p.known)
         for p in plan.parameters
     ]
-    say_table(ctx, (Column(least=8), Column(least=12), Column(drop=1), Column()), rows, titles=False)
+    say_table(ctx, "8 | 12 | -1 | ", rows, titles=False)
     for turn in plan.turns:
         ctx.say(fit(f"@{turn.turn}  input  {_template(turn.input)}", ctx.columns))
         _say_plan_steps(ctx, plan, turn.turn)
@@ -168,7 +168,7 @@ def say_plan(ctx: CommandContext, plan: Plan) -> None:
     if plan.left_out:
         ctx.say("left out")
         out: list[Row] = [(f"  e{call.seq}", call.tool, Cell(call.why, {"dim": True})) for call in plan.left_out]
-        say_table(ctx, (Column(), Column(least=8), Column(least=16)), out, titles=False)
+        say_table(ctx, " | 8 | 16", out, titles=False)
     ctx.say("Values marked with ~ were matched by their content: check them. --json gives the plan to keep and change.")
 
 
@@ -181,7 +181,7 @@ def _say_plan_steps(ctx: CommandContext, plan: Plan, turn: int) -> None:
         if step.over is not None:
             ctx.say(fit(f"       over  {_template(step.over)}", ctx.columns))
         rows: list[Row] = [(f"       {name}", _template(value)) for name, value in step.input.items()]
-        say_table(ctx, (Column(least=12), Column(least=24)), rows, titles=False)
+        say_table(ctx, "12 | 24", rows, titles=False)
 
 
 def _template(value: Value) -> str:

@@ -12,7 +12,6 @@ from wakelog.cli.options import all_projects_option, limit_option
 from wakelog.cli.places import find_time
 from wakelog.cli.render.money import group_namer, plain_money, say_sums
 from wakelog.cli.render.results import plain, shape
-from wakelog.cli.render.table import Column
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import count, duration, money
 from wakelog.index.rollups import LEVELS, MEASURES, Rollup, RollupRow
@@ -89,16 +88,8 @@ def _show(ctx: CommandContext, found: Rollup, name: Callable[[str], str], limit:
         ctx.say("nothing was done")
         return
     columns = (
-        Column(found.by, least=14),
-        Column("sessions", right=True, drop=3),
-        Column("turns", right=True, drop=2),
-        Column("phases", right=True, drop=5),
-        Column("calls", right=True),
-        Column("errors", right=True),
-        Column("lines", right=True, drop=4),
-        Column("tokens", right=True, drop=1),
-        Column("time", right=True),
-        Column("money", right=True),
+        f"{found.by} 14 | > sessions -3 | > turns -2 | > phases -5 | > calls | > errors | > lines -4 | > tokens -1"
+        " | > time | > money"
     )
     say_sums(ctx, columns, found, lambda row: (name(row.key), *_cells(row)), limit)
 

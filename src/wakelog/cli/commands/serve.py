@@ -15,7 +15,7 @@ from wakelog.cli.background_intake import background_intake
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import extra_needed
 from wakelog.cli.render.results import plain, shape
-from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.render.table import say_table
 from wakelog.cli.text import clock, inert_line
 from wakelog.config.amounts import parse_age, parse_size
 from wakelog.errors import InvalidInputError
@@ -245,15 +245,6 @@ shape(
 
 
 def _show(ctx: CommandContext, keys: list[Key]) -> None:
-    columns = [
-        Column("key", 8),
-        Column("name", 8),
-        Column("scope"),
-        Column("namespaces", 10),
-        Column("made", drop=1),
-        Column("expires", drop=2),
-        Column("last used", drop=3),
-    ]
     rows = [
         (
             key.id,
@@ -266,4 +257,9 @@ def _show(ctx: CommandContext, keys: list[Key]) -> None:
         )
         for key in keys
     ]
-    say_table(ctx, columns, rows, none="There is no key.")
+    say_table(
+        ctx,
+        "key 8 | name 8 | scope | namespaces 10 | made -1 | expires -2 | last used -3",
+        rows,
+        none="There is no key.",
+    )

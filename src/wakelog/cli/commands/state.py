@@ -12,7 +12,7 @@ from wakelog.cli.options import at_option
 from wakelog.cli.places import find_key, plain_key
 from wakelog.cli.render.changes import writer_name
 from wakelog.cli.render.sessions import handle, identity, title
-from wakelog.cli.render.table import Cell, Column, Row, say_table
+from wakelog.cli.render.table import Cell, Row, say_table
 from wakelog.cli.render.values import scalar, tree
 from wakelog.cli.shell_completion import complete_key, complete_selector
 from wakelog.cli.text import clock, glyph, inert_line, iso, other_time
@@ -20,16 +20,7 @@ from wakelog.diff.writers import Blame
 from wakelog.model.document import State
 from wakelog.model.values import Value
 
-_COLUMNS = (
-    Column(least=24, cut="middle"),
-    Column(least=10),
-    Column(),
-    Column(drop=3),
-    Column(least=8),
-    Column(),
-    Column(least=6),
-    Column(least=16, drop=2),
-)
+_COLUMNS = "24~ | 10 |  | -3 | 8 |  | 6 | 16 -2"
 
 
 @click.command("state")

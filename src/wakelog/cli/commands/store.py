@@ -16,7 +16,7 @@ from wakelog.cli.commands.store_shards import create, placement_lines, shards_co
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.output import Progress
-from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.render.table import say_table
 from wakelog.cli.text import clock, iso, pluralize, size
 from wakelog.config import settings as config
 from wakelog.engine import MigrationStep
@@ -148,8 +148,7 @@ def _show_store(ctx: CommandContext, found: StoreInfo) -> None:
         if rest := found.by_kind[MAX_KINDS:]:
             others = f"{len(rest)} other kinds"
             rows.append((others, f"{sum(k.events for k in rest):,}", size(sum(k.bytes for k in rest))))
-        columns = [Column("kind", 12), Column("events", right=True), Column("bytes", right=True)]
-        say_table(ctx, columns, rows, titles=False)
+        say_table(ctx, "kind 12 | > events | > bytes", rows, titles=False)
 
 
 def _facts(ctx: CommandContext, found: StoreInfo) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import yes_option
-from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.render.table import say_table
 from wakelog.cli.text import clock, inert_line, pluralize
 from wakelog.store.encryption import new_key_file
 
@@ -60,7 +60,7 @@ def list_keys(ctx: CommandContext) -> None:
             sessions = ", ".join(key.sessions) or "not in this store"
             deleted = f"deleted {clock(key.deleted_at, utc=ctx.utc, long=True)}" if key.deleted_at else ""
             rows.append((key.key_id, key.tree, deleted or sessions))
-        say_table(ctx, [Column("key"), Column("tree"), Column("sessions", 12)], rows)
+        say_table(ctx, "key | tree | sessions 12", rows)
         ctx.say(f"key ring {inert_line(str(ring))}" if rows else f"no keys yet in {inert_line(str(ring))}")
 
     data = {"ring": str(ring), "keys": msgspec.to_builtins(found)}

@@ -102,6 +102,6 @@ def _say_progress(ctx: CommandContext, done: Scrubbed, at: Pass) -> None:
             f"  this pass is complete: {pluralize(at.sessions, 'session')}, {pluralize(at.events, 'event')}, {found}"
         )
     if not done.keeps_mark:
-        ctx.say("  this store cannot keep the progress of a scrub, so each one starts again (wakelog store migrate)")
+        ctx.say("  the progress cannot be kept in this store (wakelog store check), so the next scrub starts again")
     elif not done.damage and done.is_whole:
         ctx.say("  without anchors kept elsewhere, a cut-off end would not be seen (wakelog anchor)")

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from wakelog.cli.context import CommandContext, common, hide_password
-from wakelog.cli.render.table import Column, lay_out
+from wakelog.cli.render.table import lay_out
 from wakelog.cli.text import inert_line, size
 from wakelog.maintenance.shards import add_shards, create_store, placement, require_shards
 from wakelog.model.shards import ShardPlacement
@@ -102,11 +102,4 @@ def placement_lines(ctx: CommandContext, found: Sequence[ShardPlacement]) -> Ite
         ]
         leader = shard.leader or ctx.style("none: being elected", fg="yellow")
         rows.append((f"shard {shard.shard}", leader, ", ".join(others), f"{shard.messages:,}", size(shard.bytes)))
-    columns = [
-        Column("shard", 7),
-        Column("leader"),
-        Column("replicas"),
-        Column("messages", right=True),
-        Column("bytes", right=True),
-    ]
-    return lay_out(ctx, columns, rows) if rows else ()
+    return lay_out(ctx, "shard 7 | leader | replicas | > messages | > bytes", rows) if rows else ()

@@ -11,7 +11,7 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
-from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.render.table import say_table
 from wakelog.cli.text import clock, inert_line, pluralize
 from wakelog.errors import NotFoundError, UnavailableError
 from wakelog.key_source import write_secret
@@ -128,14 +128,7 @@ def _show_states(ctx: CommandContext, states: Sequence[HookState]) -> None:
             ctx.suggest(f"wakelog webhooks skip {state.name} {refused.session}")
 
 
-_COLUMNS = (
-    Column("name", 8),
-    Column("host", 12),
-    Column("on"),
-    Column("sent", right=True),
-    Column("skipped", right=True),
-    Column("problem", 12),
-)
+_COLUMNS = "name 8 | host 12 | on | > sent | > skipped | problem 12"
 
 
 def _row(ctx: CommandContext, state: HookState) -> tuple[str, ...]:

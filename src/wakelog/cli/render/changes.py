@@ -8,7 +8,7 @@ from typing import Any
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
-from wakelog.cli.render.table import Cell, Column, Row, lay_out
+from wakelog.cli.render.table import Cell, Row, lay_out
 from wakelog.cli.render.values import scalar, text_of
 from wakelog.cli.text import count, duration, fit, glyph, money, pluralize, width
 from wakelog.diff.turn_diff import Change, TurnDiff
@@ -23,8 +23,8 @@ _COLORS = {"added": "green", "changed": "yellow", "removed": "red"}
 # These parts have sections of their own.
 _APART = ("decisions", "files", "budget", "tools", "resources", "trust")
 
-_COLUMNS = (Column(), Column(least=16), Column(least=20), Column(), Column(least=8), Column(), Column(least=6))
-_FILE_COLUMNS = (Column(), Column(least=16, cut="middle"), Column(), Column(right=True), *_COLUMNS[3:])
+_COLUMNS = " | 16 | 20 |  | 8 |  | 6"
+_FILE_COLUMNS = " | 16~ |  | > |  | 8 |  | 6"
 
 
 def writer_name(writer: Writer) -> str:
@@ -32,23 +32,28 @@ def writer_name(writer: Writer) -> str:
     return f"tool:{writer.tool}" if writer.tool else writer.actor
 
 
-def change_lines(ctx: CommandContext, diff: TurnDiff, files: FileLines, indent: str = "") -> Iterator[str]:
-    """All changes, section by section, each line cut to the terminal."""
+def change_lines(
+    ctx: CommandContext, diff: TurnDiff, files: FileLines, indent: str = "", *, is_move: bool = False
+) -> Iterator[str]:
+    """All changes, section by section, each line cut to the terminal. Between two sessions, what the second one lacks
+    was never taken back, unless this `is_move` of one session to the other's state."""
     room = ctx.columns - len(indent)
+    is_one_session = is_move or diff.a[0] == diff.b[0]
     state = [c for c in diff.changes if c.part not in _APART]
     if state:
         yield indent + _section(ctx, "state", count_by_sign(state))
         yield from _rows(ctx, _COLUMNS, [(_state_row(c), c) for c in state], indent, room)
     for change in diff.of("decisions"):
-        yield from _decision(ctx, change, indent, room)
+        yield from _decision(ctx, change, indent, room, gone="taken back" if is_one_session else "only in A")
     changed = diff.of("files")
     if changed:
         added = sum(a for a, _ in files.values())
         removed = sum(r for _, r in files.values())
         lines = f", +{added} {glyph('minus')}{removed}" if files else ""
         yield indent + _section(ctx, "files", f"{pluralize(len(changed), 'file')}{lines}")
-        yield from _rows(ctx, _FILE_COLUMNS, [(_file_row(c, files), c) for c in changed], indent, room)
-    if sources := [f"{c.key} {_trust(c)}" for c in diff.of("trust")]:
+        gone = "no longer changed" if is_one_session else "changed only in A"
+        yield from _rows(ctx, _FILE_COLUMNS, [(_file_row(c, files, gone), c) for c in changed], indent, room)
+    if sources := [f"{c.key} {_trust(c, 'no longer' if is_one_session else 'only in A')}" for c in diff.of("trust")]:
         yield indent + _section(
             ctx, "trust", ctx.style(fit(f"{glyph('warn')} {', '.join(sources)}", room - 10), fg="yellow")
         )
@@ -66,11 +71,9 @@ def count_by_sign(changes: Iterable[Change]) -> str:
     return ", ".join(f"{counts[how]} {how}" for how in ("changed", "added", "removed") if counts[how])
 
 
-def _rows(
-    ctx: CommandContext, columns: tuple[Column, ...], rows: list[tuple[Row, Change]], indent: str, room: int
-) -> Iterator[str]:
+def _rows(ctx: CommandContext, heading: str, rows: list[tuple[Row, Change]], indent: str, room: int) -> Iterator[str]:
     """Each row, followed by the reason if one is known."""
-    lines = lay_out(ctx, columns, [row for row, _ in rows], titles=False, limit=room)
+    lines = lay_out(ctx, heading, [row for row, _ in rows], titles=False, limit=room)
     for line, (_, change) in zip(lines, rows, strict=True):
         yield indent + line
         if change.writer and change.writer.why:
@@ -117,13 +120,13 @@ def _origin(change: Change) -> tuple[Cell | str, ...]:
     return (turn, writer_name(writer), Cell(f"e{writer.seq}", {"fg": "cyan"}), Cell(mark, {"fg": "yellow"}))
 
 
-def _decision(ctx: CommandContext, change: Change, indent: str, room: int) -> Iterator[str]:
+def _decision(ctx: CommandContext, change: Change, indent: str, room: int, *, gone: str) -> Iterator[str]:
     value = change.after if change.how != "removed" else change.before
     writer = change.writer
     turn = value.get("turn") if isinstance(value, dict) else 0
     place = f"@{turn}" if turn else ""
     event = f"e{writer.seq}" if writer else ""
-    prefix = "taken back: " if change.how == "removed" else ""
+    prefix = f"{gone}: " if change.how == "removed" else ""
     mark = f"  {glyph('warn')} {writer.source or writer.trust}" if writer and writer.trust != "trusted" else ""
     front = f"{'decision':<9} {place:<5} "
     tail = f"  {event}{mark}"
@@ -145,20 +148,20 @@ def _wrap(text: str, columns: int, most: int = 6) -> list[str]:
     return [line for line in lines if line] or [""]
 
 
-def _file_row(change: Change, files: FileLines) -> Row:
+def _file_row(change: Change, files: FileLines, gone: str) -> Row:
     value = change.after if change.how != "removed" else change.before
     path = change.key
     word = text_of(value.get("change", "")) if isinstance(value, dict) else ""
     added, removed = files.get(path, (0, 0))
     lines = f"+{added} {glyph('minus')}{removed}" if path in files else ""
     if change.how == "removed":
-        word = "no longer changed"
+        word = gone
     return (Cell(f"  {_SIGNS[change.how]}", {"fg": _COLORS[change.how]}), path, word, lines, *_origin(change))
 
 
-def _trust(change: Change) -> str:
+def _trust(change: Change, gone: str) -> str:
     value = change.after
-    return f"{text_of(value.get('trust', ''))} (e{value.get('seq')})" if isinstance(value, dict) else "no longer"
+    return f"{text_of(value.get('trust', ''))} (e{value.get('seq')})" if isinstance(value, dict) else gone
 
 
 def _summaries(diff: TurnDiff) -> Iterator[tuple[str, str]]:

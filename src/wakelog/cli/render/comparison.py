@@ -353,8 +353,7 @@ def step_lines(
     shown = folded if everything or len(folded) <= MAX_ROWS + 1 else folded[:MAX_ROWS]
     mark = pair.divergence.row if pair.divergence else -1
     rows = [_cells(pair, logs, names, row, at == mark) for at, row in shown]
-    columns = (Column(right=True), Column(least=18), Column(right=True), Column(least=18), Column(least=6))
-    yield from lay_out(ctx, columns, [(" ", names[0], "", names[1], ""), *rows], titles=False)
+    yield from lay_out(ctx, "> | 18 | > | 18 | 6", [(" ", names[0], "", names[1], ""), *rows], titles=False)
     if len(shown) < len(folded):
         yield f"   {len(folded) - len(shown)} more rows (--all shows them)"
 

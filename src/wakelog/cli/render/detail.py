@@ -30,6 +30,7 @@ from wakelog.cli.text import (
 )
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import is_aside
+from wakelog.model.document import agent_ops
 from wakelog.model.parts import content_text
 from wakelog.model.readable import format_value
 from wakelog.model.values import Value
@@ -83,8 +84,8 @@ def turn_lines(
             continue
         if entry.kind == "action.started" and entry.body.get("attempt", 1) == 1:
             continue  # the request is shown
-        if row is not None and entry.kind == "items.kept":
-            continue  # the events after it are shown
+        if row is not None and (entry.kind == "items.kept" or _is_bookkeeping(entry)):
+            continue  # the events around it are shown
         yield show_line(ctx, session, entry, tools, turn=row is None, flags=flags)
         names = _WITH_OUTPUT if with_output else () if is_aside(entry.body) else _LONG.get(entry.kind, ())
         diff = session.files.change(entry) if with_output else None
@@ -94,6 +95,11 @@ def turn_lines(
         for name in names:
             if entry.body.get(name) is not None:
                 yield from _value_lines(ctx, session, entry, name, limit, one_line=not with_output)
+
+
+def _is_bookkeeping(entry: Entry) -> bool:
+    """True if an adapter changed its own data only, and gave no reason."""
+    return entry.kind == "state.patched" and not entry.body.get("why") and not agent_ops(entry.delta)
 
 
 def _limited_diff(

@@ -187,7 +187,9 @@ def has_time(session: Session[Any], happened_at: int, stored_at: int) -> bool:
     if log not in _IMPORTED:  # read once: the first event of an imported session says so
         _IMPORTED[log] = False
         with contextlib.suppress(CorruptLogError):
-            _IMPORTED[log] = ORIGIN in log.part("labels")
+            labels = log.part("labels")
+            # A framework's adapter labels what it records as it happens, and its databases have times.
+            _IMPORTED[log] = ORIGIN in labels and "framework" not in labels
     return happened_at != stored_at or not _IMPORTED[log]
 
 

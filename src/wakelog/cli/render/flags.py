@@ -10,7 +10,7 @@ import msgspec
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.sessions import identity
-from wakelog.cli.render.table import Cell, Column, Row
+from wakelog.cli.render.table import Cell, Row
 from wakelog.cli.render.turns import TurnSummary
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import age, glyph, iso
@@ -21,13 +21,7 @@ from wakelog.session import Session
 
 SEVERITIES = ("alarm", "error", "warning", "info")
 COLORS = {"alarm": "red", "error": "red", "warning": "yellow"}
-FLAG_COLUMNS = (
-    Column("session", least=12),
-    Column("flag", least=16),
-    Column("event", right=True, drop=2),
-    Column("age", right=True, drop=1),
-    Column("what", least=24),
-)
+FLAG_COLUMNS = "session 12 | flag 16 | > event -2 | > age -1 | what 24"
 
 
 class StandingFlag(msgspec.Struct, frozen=True):

@@ -114,8 +114,8 @@ def _wrap(text: str, room: int) -> list[str]:
 
 
 def _words(item: InsightItem) -> str:
-    if item.kind == "approach_change":
-        new, failed = (*item.tools, "", "")[:2]
+    if item.kind == "approach_change" and len(item.calls) > 1:
+        new, failed = item.tools[:2]
         change = f"{failed} {glyph('arrow')} {new}" if failed != new else f"{new} in another way"
         return f"{change}, after e{item.calls[-1]} failed" + (f"  {_quoted(item.quote)}" if item.quote else "")
     if item.open_items:
@@ -130,7 +130,8 @@ def _quoted(text: str) -> str:
 
 
 def _check(ctx: CommandContext, item: InsightItem) -> str:
-    sign = ctx.style(glyph("done"), fg="green") if item.result == "pass" else ctx.style(glyph("failed"), fg="red")
+    name, colour = {"pass": ("done", "green"), "fail": ("failed", "red")}.get(item.result, ("warn", "yellow"))
+    sign = ctx.style(glyph(name), fg=colour)
     return f"{'+'.join(item.checks)} {sign} {item.result}"
 
 

@@ -100,7 +100,7 @@ def group_namer(ctx: CommandContext, by: str) -> Callable[[str], str]:
 
 def say_sums(
     ctx: CommandContext,
-    columns: Sequence[Column],
+    columns: str | Sequence[Column],
     found: Any,
     cells: Callable[[Any], Sequence[str]],
     limit: int,

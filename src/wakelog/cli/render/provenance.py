@@ -12,7 +12,7 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.render.events import Tools, brief, line_of, sign
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import identity
-from wakelog.cli.render.table import Cell, Column, Row, lay_out
+from wakelog.cli.render.table import Cell, Row, lay_out
 from wakelog.cli.text import day, fit, glyph, inert_line, iso, pluralize, width
 from wakelog.provenance.across_sessions import Crossing, TaintAcross, WhyAcross
 from wakelog.provenance.event_index import Judgement
@@ -131,7 +131,7 @@ def marks_of(trust: str, source: str, in_view: bool, condition: str, marks: Iter
         yield condition
 
 
-_ORIGINS = (Column(), Column(least=12), Column(), Column(least=10), Column(least=12, drop=1))
+_ORIGINS = " | 12 |  | 10 | 12 -1"
 
 
 def _origin_row(origin: Origin) -> Row:
@@ -150,7 +150,7 @@ def _origin_row(origin: Origin) -> Row:
 
 # What a source influenced
 
-_TOUCHED = (Column(least=8), Column(), Column(), Column(least=14), Column(least=8), Column(least=10))
+_TOUCHED = "8 |  |  | 14 | 8 | 10"
 
 
 def touched_lines(ctx: CommandContext, items: Iterable[Touched]) -> Iterator[str]:

@@ -1,7 +1,13 @@
-"""Tables whose rows never wrap: columns shrink, then are dropped, until a row fits the terminal."""
+"""Tables whose rows never wrap: columns shrink, then are dropped, until a row fits the terminal.
+
+Columns are written as the heading of their table, `"session 16 | > age | > turns -3 | about 12 -1"`: `>` aligns a
+column to the right, 16 is its minimum width (without one it is never cut; `24~` cuts in the middle, for paths, whose
+end says most), and columns with -1, -2, -3 can be dropped, the highest first.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
@@ -16,14 +22,28 @@ PIPED_MAX = 60
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One column. `least` is its minimum width (0: never cut). Columns with `drop` can be dropped, the highest first.
-    Paths are cut in the middle, because their end says most."""
+    """One column. `least` is its minimum width (0: never cut); `drop` ranks the columns that can be dropped."""
 
     title: str = ""
     least: int = 0
     drop: int = 0
     right: bool = False
     cut: Literal["end", "middle"] = "end"
+
+
+_COLUMN = re.compile(r"(?P<right>>)? ?(?P<title>.*?) ?(?:(?P<least>\d+)(?P<middle>~)?)? ?(?:-(?P<drop>\d+))?")
+
+
+def columns_of(heading: str) -> tuple[Column, ...]:
+    """The columns of a heading, as the docstring of this file says."""
+    found = [_COLUMN.fullmatch(part.strip()) for part in heading.split("|")]
+    return tuple(
+        Column(
+            m["title"], int(m["least"] or 0), int(m["drop"] or 0), bool(m["right"]), "middle" if m["middle"] else "end"
+        )
+        for m in found
+        if m is not None
+    )
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -37,16 +57,17 @@ Row = Sequence[Cell | str]
 
 
 def say_table(
-    ctx: CommandContext, columns: Sequence[Column], rows: Sequence[Row], *, titles: bool = True, none: str = ""
+    ctx: CommandContext, heading: str | Sequence[Column], rows: Sequence[Row], *, titles: bool = True, none: str = ""
 ) -> None:
     """Prints the table; the sentence `none` if there is no row."""
-    ctx.say_all([none] if none and not rows else lay_out(ctx, columns, rows, titles=titles))
+    ctx.say_all([none] if none and not rows else lay_out(ctx, heading, rows, titles=titles))
 
 
 def lay_out(
-    ctx: CommandContext, columns: Sequence[Column], rows: Sequence[Row], *, titles: bool = True, limit: int = 0
+    ctx: CommandContext, heading: str | Sequence[Column], rows: Sequence[Row], *, titles: bool = True, limit: int = 0
 ) -> Iterator[str]:
     """The lines of a table, cut to the terminal. In a pipe nothing is cut or dropped."""
+    columns = columns_of(heading) if isinstance(heading, str) else heading
     cells = [[Cell(c) if isinstance(c, str) else c for c in row] for row in rows]
     natural = [max((width(inert_line(row[i].text)) for row in cells), default=0) for i in range(len(columns))]
     shown = [i for i in range(len(columns)) if natural[i]]

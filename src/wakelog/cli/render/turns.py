@@ -15,7 +15,7 @@ from wakelog.cli.render.insight import WHY, derive_insight, insight_lines
 from wakelog.cli.render.money import Spent, plain_cost
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import handle, short_id, status_words
-from wakelog.cli.render.table import Cell, Column, Row, lay_out
+from wakelog.cli.render.table import Cell, Row, lay_out
 from wakelog.cli.render.values import preview, text_of
 from wakelog.cli.text import clock, count, duration, fit, fit_path, glyph, money, other_time, pluralize, width
 from wakelog.log.reader import Entry
@@ -156,18 +156,7 @@ _LOOKS = {
     "open": ("open", "blue"),
 }
 
-COLUMNS = (
-    Column(),
-    Column(),
-    Column(),
-    Column(least=16),
-    Column(drop=2),
-    Column(right=True, drop=4),
-    Column(right=True, drop=5),
-    Column(right=True, drop=6),
-    Column(right=True, drop=3),
-    Column(least=6),
-)
+COLUMNS = " |  |  | 16 | -2 | > -4 | > -5 | > -6 | > -3 | 6"
 
 
 def spine_row(ctx: CommandContext, session: Session[Any], row: TurnSummary, today: str) -> Row:
@@ -229,7 +218,7 @@ def header_line(ctx: CommandContext, session: Session[Any], condition: SessionCo
     started = session.log.entry(1)
     turns = document["turn"]["number"]
     facts = [
-        pluralize(turns, "turn") if turns else f"{condition.seq} events",
+        pluralize(turns, "turn") if turns else pluralize(condition.seq, "event"),
         duration(max(0, condition.at - started.happened_at))
         if has_time(session, started.happened_at, started.header.at)
         else "no times recorded",
@@ -299,14 +288,14 @@ def _say_older(
 def _lines(ctx: CommandContext, session: Session[Any], rows: Sequence[TurnSummary], look: TurnsLook) -> Iterator[str]:
     today = clock(session.log.clock(), utc=ctx.utc, long=True)[:10]
     cells = [spine_row(ctx, session, row, today) for row in rows]
-    columns: tuple[Column, ...] = COLUMNS
+    heading = COLUMNS
     if look.oneline:
         cells = [(c[0], c[2], c[3]) for c in cells]
-        columns = (COLUMNS[0], COLUMNS[2], COLUMNS[3])
+        heading = " |  | 16"
     if not look.graph:
-        yield from lay_out(ctx, columns, cells, titles=False)
+        yield from lay_out(ctx, heading, cells, titles=False)
         return
-    for row, line in zip(rows, lay_out(ctx, columns, cells, titles=False, limit=ctx.columns - 2), strict=True):
+    for row, line in zip(rows, lay_out(ctx, heading, cells, titles=False, limit=ctx.columns - 2), strict=True):
         yield f" {glyph('line' if row.in_view else 'gone')}{line}"
 
 

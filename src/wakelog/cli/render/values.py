@@ -9,7 +9,8 @@ import msgspec
 
 from wakelog.cli.text import fit, inert_line, size, width
 from wakelog.errors import NotFoundError
-from wakelog.model.parts import content_text
+from wakelog.model.document import name_objects
+from wakelog.model.parts import content_text, thought_text
 from wakelog.model.payloads import PayloadRef, as_ref, is_erased
 from wakelog.model.values import Value
 
@@ -53,12 +54,12 @@ def text_of(value: Value) -> str:
             return "(erased)"
         if ref := mention(value):
             return f"({size(ref.size)} of {ref.media})"
-    return msgspec.json.encode(value).decode()
+    return msgspec.json.encode(name_objects(value)).decode()
 
 
 def readable(value: Value) -> str:
     """A value as people read it: the words and calls of a model's answer, anything else as text."""
-    return content_text(value) or text_of(value)
+    return content_text(value) or thought_text(value) or text_of(value)
 
 
 def preview(session: Session[object], entry: Entry, value: Value) -> str:
@@ -88,7 +89,7 @@ def scalar(value: Value, columns: int) -> str:
     # Quotes stay around a cut string, so that "5" differs from 5.
     if isinstance(value, str):
         return f'"{fit(msgspec.json.encode(value[:4000]).decode()[1:-1], max(1, columns - 2))}"'
-    return fit(msgspec.json.encode(value).decode(), max(1, columns))
+    return fit(msgspec.json.encode(name_objects(value)).decode(), max(1, columns))
 
 
 def _members(members: list[tuple[str, Value]], columns: int, indent: int) -> Iterator[str]:
