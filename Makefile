@@ -84,6 +84,7 @@ bench-venv: $(BENCH_STAMP) # the peers never meet the tests' environment
 $(BENCH_STAMP): pyproject.toml benchmarks/constraints.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
 	WAKELOG_PAGE=skip $(BENCH_PY) -m pip install -qq -c benchmarks/constraints.txt -e '.[bench]'
+	-$(BENCH_PY) scripts/native.py
 	@touch $@
 
 bench: page bench-venv ## run every benchmark, peers and all; about half an hour and more

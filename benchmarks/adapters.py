@@ -6,7 +6,8 @@ Both run the workload of `turns.py` through the framework, and so does a checkpo
 the newest checkpoint: what it takes is LangGraph's own. They take turns in small chunks, in shuffled order, because
 the time of a sync drifts. After the run each must give back the reference state, or no figure is shown. Each row tells
 of all turns up to that one, because a store that writes everything again gets slower with each turn. Processor time is
-shown beside time: it tells the same on a busy machine. Peers live in `.venv-bench`; `WAKELOG_PURE=1` leaves the native
+shown beside time: it tells the same on a busy machine. What a checkpointer adds to storing nothing is all that another
+one can save, so the share that ours saves is shown too. Peers live in `.venv-bench`; `WAKELOG_PURE=1` leaves the native
 core aside.
 """
 
@@ -156,6 +157,12 @@ def show(title: str, theirs: Measured, ours: Measured, nothing: Measured) -> Non
         spent = [each.processor_ms(upto) for each in (theirs, ours, nothing)]
         told = "".join(f"{number:10.1f}" for number in rates) + f"{rates[1] / rates[0]:9.2f}×"
         print(f"{upto:7,}{'':4}{told}{'':4}{''.join(f'{n:10.2f}' for n in spent)}{spent[0] / spent[1]:9.2f}×")
+    for unit, costs in (
+        ("time", [1 / each.rate(turns) for each in (theirs, ours, nothing)]),
+        ("processor time", [each.processor_ms(turns) for each in (theirs, ours, nothing)]),
+    ):
+        saved = (costs[0] - costs[1]) / (costs[0] - costs[2])
+        print(f"of the {unit} that theirs adds to storing nothing, ours saves {saved:.0%}")
     a, b = theirs.bytes_a_turn(), ours.bytes_a_turn()
     print(f"KB a turn: theirs {a / 1024:,.0f}, ours {b / 1024:,.1f}, which is 1/{a / b:,.0f}")
 

@@ -21,6 +21,7 @@ Group = Literal["limit", "ours", "peer"]
 BASE = "bare sqlite3"
 """Ratios are over this one, in the same round."""
 OURS = "wakelog"
+PURE = "wakelog, pure Python"
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -38,6 +39,8 @@ class Kind(msgspec.Struct, frozen=True):
     reads: str = ""
     """Reads what another contender has written, and is not run otherwise."""
     leaves_out: frozenset[Measure] = frozenset()
+    environment: dict[str, str] = {}
+    """Variables of its process, beside the inherited ones."""
 
     @property
     def slug(self) -> str:
@@ -105,6 +108,14 @@ KINDS: tuple[Kind, ...] = (
         f"{_BARE}Wakelog",
         "One commit a turn, typed, checked, chained; state counts by name.",
         "import wakelog",
+    ),
+    Kind(
+        PURE,
+        "ours",
+        f"{_BARE}Wakelog",
+        "As wakelog, without the native core.",
+        packages=("wakelog-core",),
+        environment={"WAKELOG_PURE": "1"},
     ),
     Kind(
         "wakelog, messages",

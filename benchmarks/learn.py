@@ -25,12 +25,15 @@ from wakelog.index import Index, event_rows
 from wakelog.index.database import Database
 from wakelog.index.questions import AskRollup
 from wakelog.index.rows import Batch, SessionRow, TurnRow
-from wakelog.knowledge.questions import AskFacts, AskKnown, AskLike, AskRecall
+from wakelog.knowledge.facts import AskFacts
+from wakelog.knowledge.likeness import AskLike
+from wakelog.knowledge.recall import AskRecall
+from wakelog.knowledge.things import AskKnown
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId, root_id
 from wakelog.model.totals import NO_PHASE, count_call, phase_of
-from wakelog.patterns.questions import AskPatterns
+from wakelog.patterns.findings import AskPatterns
 from wakelog.testing.builders import START_US
 
 LABELS = [f"tool{n}" for n in range(40)]

@@ -40,6 +40,7 @@ class Process:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker", msgspec.json.encode(kind).decode()],
             cwd=ROOT,
+            env={**os.environ, **kind.environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -1,6 +1,6 @@
 """Stores that many machines share: PostgreSQL and a synchronous pair, beside the bare driver doing the same inserts.
 
-    python -m benchmarks.shared [--quick] [--pair] [--growth] [--only appends|growth]
+    python -m benchmarks.shared [--quick] [--pair] [--growth] [--only appends|growth] [--folder /dev/shm]
 
 The bare driver inserts the bytes of each turn with asyncpg, one row and one transaction a turn, a task for each
 session, over as many connections as our engine has, which go back to the pool as they are, like ours. It checks nothing
@@ -8,6 +8,9 @@ and seals nothing. SQLite stands beside a bare apsw loop: one row and one transa
 connection for each session would only wait for each other, so one does all. Both of a pair run in the same round,
 interleaved, at default durability (fsync on), and in both the first turn of each session is stored before the clock
 runs. The servers are started from the test suite's wheel, on loopback.
+
+Beside the rates stand the processor time of the client's process, and how long the quickest tenth of the appends took:
+on a busy machine these are the ones that were not interrupted. A folder in memory leaves the disk out.
 
 Growth fills a store with small sessions and measures the same questions at each size. The sessions are copies of one
 that was sealed, under ids of their own: a chain does not name its session.
@@ -23,10 +26,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import asyncpg
@@ -46,8 +48,21 @@ WANTED = {1: 0.7, 64: 0.9}
 INSERT = "insert into bare (session, turn, data) values ($1::text, $2::bigint, $3::bytea)"
 _encode = msgspec.json.Encoder().encode
 
-Rate = Callable[[list[Turn], int, str], float]
-"""Turns a second, given the turns, the number of sessions and a mark for what is made."""
+
+class Measured(NamedTuple):
+    """One run: turns a second, microseconds of processor a turn, and microseconds of the quickest tenth of appends."""
+
+    rate: float
+    own_us: float
+    tenth_us: float
+
+
+Run = Callable[[list[Turn], int, str], Measured]
+"""Given the turns, the number of sessions and a mark for what is made."""
+
+
+def _measured(count: int, took: float, own: float, times: list[float]) -> Measured:
+    return Measured(count / took, own / count * 1e6, sorted(times)[len(times) // 10] * 1e6)
 
 
 # Appending
@@ -57,52 +72,59 @@ async def _leave(db: Any) -> None:
     """As our engine does: nothing was set that would have to be undone."""
 
 
-def bare(url: str, turns: list[Turn], sessions: int, mark: str) -> float:
-    """Turns per second of the bare driver."""
+def bare(url: str, turns: list[Turn], sessions: int, mark: str) -> Measured:
+    """The bare driver."""
+    times: list[float] = []
 
-    async def run() -> float:
+    async def run() -> Measured:
         async with asyncpg.create_pool(url, min_size=POOL_MAX, max_size=POOL_MAX, reset=_leave) as pool:
             await pool.execute(TABLE)
 
             async def write(session: str, some: list[Turn]) -> None:
                 for turn in some:
+                    began = time.perf_counter()
                     await pool.execute(INSERT, session, turn["n"], _encode(turn))
+                    times.append(time.perf_counter() - began)
 
             names = [f"{mark}-{i}" for i in range(sessions)]
             await asyncio.gather(*(write(name, turns[:1]) for name in names))
-            start = time.perf_counter()
+            times.clear()
+            start, own = time.perf_counter(), time.process_time()
             await asyncio.gather(*(write(name, turns[1:]) for name in names))
-            return sessions * (len(turns) - 1) / (time.perf_counter() - start)
+            took, spent = time.perf_counter() - start, time.process_time() - own
+            return _measured(sessions * (len(turns) - 1), took, spent, times)
 
     return asyncio.run(run())
 
 
-def bare_sqlite(folder: Path, turns: list[Turn], sessions: int, mark: str) -> float:
+def bare_sqlite(folder: Path, turns: list[Turn], sessions: int, mark: str) -> Measured:
     """The same with one apsw connection."""
     db = apsw.Connection(str(folder / f"{mark}.db"))
     for text in ("pragma journal_mode = wal", "pragma synchronous = full", TABLE.replace("bigint", "integer")):
         db.execute(text).fetchall()
 
+    times: list[float] = []
+
     def write(some: list[Turn]) -> None:
         for turn in some:
             for number in range(sessions):
+                began = time.perf_counter()
                 with db:
                     db.execute("insert into bare values (?, ?, ?)", (str(number), turn["n"], _encode(turn)))
+                times.append(time.perf_counter() - began)
 
     write(turns[:1])
-    start = time.perf_counter()
+    start, own = time.perf_counter(), time.process_time()
     write(turns[1:])
-    took = time.perf_counter() - start
+    took, spent = time.perf_counter() - start, time.process_time() - own
     db.close()
-    return sessions * (len(turns) - 1) / took
+    return _measured(sessions * (len(turns) - 1), took, spent, times)
 
 
-def ours(
-    url: str, turns: list[Turn], sessions: int, mark: str, ready: Callable[[], object] = lambda: None
-) -> tuple[float, float]:
-    """Turns per second through the library: sealed, chained, folded, one durable commit a turn; and the processor time
-    of a turn in microseconds. The first turn of each session is stored before the clock runs; `ready` is called then.
-    """
+def ours(url: str, turns: list[Turn], sessions: int, mark: str, ready: Callable[[], object] = lambda: None) -> Measured:
+    """Through the library: sealed, chained, folded, one durable commit a turn. The first turn of each session is stored
+    before the clock runs; `ready` is called then."""
+    times: list[float] = []
     with wakelog.open(url, redact=None) as store:
         logs = [store.log(f"{mark}-{i}") for i in range(sessions)]
         barrier = threading.Barrier(sessions + 1)
@@ -112,7 +134,9 @@ def ours(
             barrier.wait()
             barrier.wait()
             for turn in turns[1:]:
+                began = time.perf_counter()
                 logs[place].append(*events_of(turn))
+                times.append(time.perf_counter() - began)
 
         threads = [threading.Thread(target=write, args=(i,)) for i in range(sessions)]
         for thread in threads:
@@ -125,8 +149,7 @@ def ours(
             thread.join()
         took, spent = time.perf_counter() - start, time.process_time() - own
         assert all(log.head().turn == len(turns) for log in logs)
-        count = sessions * (len(turns) - 1)
-        return count / took, spent / count * 1e6
+        return _measured(sessions * (len(turns) - 1), took, spent, times)
 
 
 def within(url: str, namespace: str) -> str:
@@ -134,23 +157,27 @@ def within(url: str, namespace: str) -> str:
 
 
 def measure_appends(
-    low: Rate, high: Rate, counts: list[int], total: int, rounds: int, wanted: dict[int, float] | None = None
+    low: Run, high: Run, counts: list[int], total: int, rounds: int, wanted: dict[int, float] | None = None
 ) -> None:
     turns = make_turns(total)
-    print(f"{'sessions':>8}  {'bare/s':>9}  {'ours/s':>9}  ratio (median, spread)")
+    heading = "ratio (median, spread)  quickest tenth  processor us a turn: bare, ours"
+    print(f"{'sessions':>8}  {'bare/s':>9}  {'ours/s':>9}  {heading}")
     for count in counts:
         share = turns[: max(8, total // count)]
         low(share[:4], count, f"w{count}")  # both warm up
         high(share[:4], count, f"w{count}")
-        rates: defaultdict[str, list[float]] = defaultdict(list)
+        pairs: list[tuple[Measured, Measured]] = []
         for number in range(rounds):
-            rates["bare"].append(low(share, count, f"n{count}-{number}"))
-            rates["ours"].append(high(share, count, f"n{count}-{number}"))
-        ratios = sorted(o / b for o, b in zip(rates["ours"], rates["bare"], strict=True))
-        bare_rate, our_rate = (statistics.median(rates[k]) for k in ("bare", "ours"))
-        spread = f"({ratios[0]:.2f}-{ratios[-1]:.2f})"
+            mark = f"n{count}-{number}"
+            pairs.append((low(share, count, mark), high(share, count, mark)))
+        ratios = sorted(o.rate / b.rate for b, o in pairs)
+        bare_rate, our_rate = (statistics.median(pair[i].rate for pair in pairs) for i in (0, 1))
+        tenth = statistics.median(b.tenth_us / o.tenth_us for b, o in pairs)
+        bare_us, our_us = (statistics.median(pair[i].own_us for pair in pairs) for i in (0, 1))
+        ratio = f"{statistics.median(ratios):.2f}  ({ratios[0]:.2f}-{ratios[-1]:.2f})"
         target = f"  target: {wanted[count]:g}" if wanted and count in wanted else ""
-        print(f"{count:>8}  {bare_rate:>9,.0f}  {our_rate:>9,.0f}  {statistics.median(ratios):.2f}  {spread}{target}")
+        cost = f"{tenth:.2f}  {bare_us:,.0f}, {our_us:,.0f}"
+        print(f"{count:>8}  {bare_rate:>9,.0f}  {our_rate:>9,.0f}  {ratio}  {cost}{target}")
         sys.stdout.flush()
 
 
@@ -278,30 +305,39 @@ def _line(url: str, ids: Sequence[str], rounds: int) -> str:
 
 
 def measure(url: str, counts: list[int], total: int, rounds: int) -> None:
-    def low(turns: list[Turn], sessions: int, mark: str) -> float:
+    def low(turns: list[Turn], sessions: int, mark: str) -> Measured:
         return bare(url, turns, sessions, mark)
 
-    def high(turns: list[Turn], sessions: int, mark: str) -> float:
-        return ours(within(url, mark), turns, sessions, "s")[0]
+    def high(turns: list[Turn], sessions: int, mark: str) -> Measured:
+        return ours(within(url, mark), turns, sessions, "s")
 
     measure_appends(low, high, counts, total, rounds, WANTED)
     measure_states(within(url, "states"), 1000 if rounds > 3 else 100, 20)
     measure_news(within(url, "news"), 20)
 
 
-def measure_sqlite(counts: list[int], total: int, rounds: int) -> None:
-    with tempfile.TemporaryDirectory(prefix="wakelog-bench-") as name:
+def measure_sqlite(counts: list[int], total: int, rounds: int, place: Path | None) -> None:
+    with tempfile.TemporaryDirectory(prefix="wakelog-bench-", dir=place) as name:
         folder = Path(name)
 
-        def low(turns: list[Turn], sessions: int, mark: str) -> float:
+        def low(turns: list[Turn], sessions: int, mark: str) -> Measured:
             return bare_sqlite(folder, turns, sessions, mark)
 
-        def high(turns: list[Turn], sessions: int, mark: str) -> float:
-            return ours(str(folder / mark), turns, sessions, "s")[0]
+        def high(turns: list[Turn], sessions: int, mark: str) -> Measured:
+            return ours(str(folder / mark), turns, sessions, "s")
 
         measure_appends(low, high, counts, total, rounds)
         measure_states(str(folder / "states"), 1000 if rounds > 3 else 100, 20)
         measure_news(str(folder / "news"), 20)
+
+
+def _folder(place: Path | None) -> Path | None:
+    """A folder that the server's user can enter."""
+    if place is None:
+        return None
+    folder = Path(tempfile.mkdtemp(prefix="wakelog-pg-", dir=place))
+    folder.chmod(0o755)
+    return folder
 
 
 def main() -> None:
@@ -312,12 +348,13 @@ def main() -> None:
     parser.add_argument("--pair", action="store_true", help="Also a synchronous pair.")
     parser.add_argument("--growth", action="store_true", help="Also growth to 100,000 sessions (quick: 10,000).")
     parser.add_argument("--only", choices=["appends", "growth"], help="This part alone.")
+    parser.add_argument("--folder", type=Path, help="Where the stores are; /dev/shm leaves the disk out.")
     options = parser.parse_args()
     counts, total, rounds = ([1, 16, 64], 192, 3) if options.quick else ([1, 16, 64, 256], 1024, 5)
     if options.only != "growth":
         print("SQLite, one file")
-        measure_sqlite(counts, total, rounds)
-    server = Server().create().start()
+        measure_sqlite(counts, total, rounds, options.folder)
+    server = Server(_folder(options.folder)).create().start()
     try:
         if options.only != "growth":
             print("PostgreSQL, one server")

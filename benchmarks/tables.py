@@ -6,6 +6,7 @@ was not the reference's or the process broke, and no time is shown for these.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable
 
 from benchmarks.kinds import BASE, OURS
@@ -123,7 +124,7 @@ def _about(results: Results) -> str:
 
 def _targets(results: Results) -> str:
     rows = [[t.name, t.wanted, t.found, t.verdict] for t in judge(results)]
-    notes = "".join(f"\n\n**Caution.** {note}" for note in caveats(results))
+    notes = "".join("\n\n" + textwrap.fill(f"**Caution.** {note}", 100) for note in caveats(results))
     return "### Targets\n\n" + table(["what", "target", "this run", ""], rows) + notes
 
 
