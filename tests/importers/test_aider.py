@@ -213,3 +213,58 @@ def test_an_edit_that_does_not_match_and_an_error_of_the_provider_are_failures(t
         ("edit", {"path": "app.py"}, "failed")
     ]
     assert seen.turns == ["completed", "completed", "failed"]
+
+
+# As the program writes it: two spaces end what it says, and only the first line of it is quoted.
+LONGER = """
+# aider chat started at 2026-01-09 09:00:00
+
+> Aider v0.86.2\x20\x20
+> Model: openai/gpt-4o with diff edit format\x20\x20
+
+#### mend app.py\x20\x20
+
+They say:
+
+> a quoted line of the model
+
+app.py
+```python
+<<<<<<< SEARCH
+none
+=======
+x = 2
+>>>>>>> REPLACE
+```
+
+> Tokens: 104 sent, 20 received.\x20\x20
+> The LLM did not conform to the edit format.\x20\x20
+> # 1 SEARCH/REPLACE block failed to match!
+
+## SearchReplaceNoExactMatch: This SEARCH block failed to exactly match lines in app.py
+<<<<<<< SEARCH
+none
+=======
+x = 2
+>>>>>>> REPLACE
+
+The SEARCH section must exactly match an existing block of lines\x20\x20
+
+I give up.
+
+> Tokens: 106 sent, 20 received.\x20\x20
+"""
+
+
+def test_a_longer_text_of_aider_is_not_taken_for_an_answer(tmp_path: Path) -> None:
+    path = tmp_path / ".aider.chat.history.md"
+    path.write_text(LONGER)
+    seen = seen_once(path)
+    quoting, last = seen.said()
+    assert quoting.startswith("They say:\n\n> a quoted line of the model\n\napp.py\n")
+    assert last == "I give up."
+    assert [(call.tool, call.input, call.outcome) for call in seen.calls.values()] == [
+        ("edit", {"path": "app.py"}, "failed")
+    ]
+    failed = seen.named("aider")[1]
+    assert failed.endswith("\n>>>>>>> REPLACE\n\nThe SEARCH section must exactly match an existing block of lines")

@@ -1,10 +1,11 @@
 """Aider: `.aider.chat.history.md` in the folder that it works in.
 
 One Markdown file holds all sessions of a folder. Each starts with `# aider chat started at …`. The user's input is in
-lines with `####`, what Aider itself says in quoted lines with `>`, and everything else is from the model. A block of
-one of these kinds is a record. Only the start of a session has a time, in the local time of the machine. The file does
-not say who wrote a line inside a reply that looks like one of the other kinds. Such a line counts as what it looks
-like, unless it is in a fenced code block. A reply may leave a block open; Aider's count of tokens then ends it.
+lines with `####`, what Aider itself says in quoted lines with `>`, and everything else is from the model. Of a longer
+text of Aider only the first line is quoted; two spaces end it. A block of one of these kinds is a record. Only the
+start of a session has a time, in the local time of the machine. The file does not say who wrote a line inside a reply
+that looks like one of the other kinds. Such a line counts as what it looks like, unless it is in a fenced code block,
+or is quoted without the two spaces. A reply may leave a block open; Aider's count of tokens then ends it.
 
 Not all of the user's lines are prompts: Aider also writes its own questions with their answers there, and what follows
 `/ask` once more without the command.
@@ -35,6 +36,8 @@ FILE: Final = ".aider.chat.history.md"
 # There is no fixed location: the file is in a project's folder. One in the home folder is found.
 find_in_home = home_files(FILE)
 _START = re.compile(rb"(?m)^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[ \t]*\r?$")
+_QUOTE_END = re.compile(r"(?m)^> .*  $")
+"""Aider ends what it says with two spaces. Files that people pasted somewhere may have lost them."""
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _MODEL = re.compile(r"(?:Main model|Model|Models): (\S+?),?(?: with |$)")
 _VERSION = re.compile(r"Aider (v\S+)$")
@@ -114,16 +117,20 @@ def _is_repeated(block: HistoryBlock, before: str) -> bool:
 def _blocks(text: str) -> Iterator[HistoryBlock]:
     """The blocks of a session, without empty ones."""
     block = HistoryBlock("model")
-    fence = ""
+    fence, is_open, ends_are_marked = "", False, _QUOTE_END.search(text) is not None
     for line in text.splitlines():
         mark = _FENCE.match(line)
         kind = "model"
-        if fence and block.kind == "model" and not (line.startswith("> ") and _TOKENS.match(line[2:])):
+        if is_open and not line.startswith(("####", "> ")):
+            # Only the first line of a longer text is quoted.
+            kind, is_open, line = "aider", not line.endswith("  "), line.removesuffix("  ")
+        elif fence and block.kind == "model" and not (line.startswith("> ") and _TOKENS.match(line[2:])):
             if mark and mark[1].startswith(fence) and not line.strip().strip(mark[1][0]):
                 fence = ""
         elif line.startswith("####"):
             kind, line = "person", line[4:].removeprefix(" ").removesuffix("  ")
-        elif line.startswith(">"):
+        elif line.startswith(">") and (line.endswith("  ") or not ends_are_marked or block.kind != "model"):
+            is_open = ends_are_marked and not line.endswith("  ")
             kind, line = "aider", line[1:].removeprefix(" ").removesuffix("  ")
         elif mark:
             fence = mark[1]
