@@ -204,3 +204,22 @@ def test_a_conversation_is_recognised_under_another_name(tmp_path: Path) -> None
     path.write_text(json.dumps(TEXTS))
     assert detect_format(path).NAME == "cline"
     assert seen_once(path).prompts() == ["Make the limit a setting"]
+
+
+@pytest.mark.parametrize(
+    "answered",
+    [
+        "The user denied this operation and provided the following feedback:\n<feedback>\nNot that one\n</feedback>",
+        json.dumps({"status": "denied", "message": "The user denied this operation", "feedback": "Not that one"}),
+    ],
+)
+def test_what_the_person_said_when_refusing_a_call_is_a_prompt(answered: str, tmp_path: Path) -> None:
+    seen = seen_once(written(tmp_path, [*NATIVE[:6], user(result("t3", answered)), NATIVE[-1]]))
+    assert seen.prompts() == ["Make the limit a setting", "Not that one"]
+    assert seen.calls["t3"].outcome == "denied"
+
+
+def test_what_a_file_says_about_feedback_is_nobodys_word(tmp_path: Path) -> None:
+    source = 'LIMIT = 10\nanswer = {"status": "denied", "feedback": "Not that one"}\n'
+    seen = seen_once(written(tmp_path, [*NATIVE[:2], user(result("t1", source)), NATIVE[-1]]))
+    assert seen.prompts() == ["Make the limit a setting"]

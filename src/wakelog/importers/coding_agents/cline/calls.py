@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Any, Final
 
 import msgspec
 
 from wakelog.importers.common.file_changes import file_change
-from wakelog.importers.source.files import storable
+from wakelog.importers.source.files import decode_json, storable
 from wakelog.importers.steps import ERROR_MAX, CallStep, Outcome, ResultStep
 from wakelog.model.events import FileChanged
-from wakelog.model.json_fields import as_dict, as_list, text_in
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 from wakelog.model.values import Value
 
 _TOOLS: Final = (
@@ -25,14 +26,28 @@ _ARGUMENT = re.compile(r"<([a-z_]+)>(.*?)</\1>", re.DOTALL)
 _RESULT = re.compile(r"\[(\w+)(?: [^\n]*)?\] Result:\s*")
 _DENIED = re.compile(r"The user denied this operation|denied by the user", re.IGNORECASE)
 _FAILED = re.compile(
-    r"\s*(?:The tool execution failed|<error>|Error executing|\[ERROR\]|Command failed with exit code"
-    r"|Command executed[^\n]*\nExit code: [1-9])",
+    r"\s*(?:The tool execution failed|\{\"status\": ?\"error\"|<error>|Error executing|\[ERROR\]"
+    r"|Command failed with exit code|Command executed[^\n]*\nExit code: [1-9])",
     re.IGNORECASE,
 )
+USER_WORDS = re.compile(r"<(task|feedback|user_message|answer)>\s*(.*?)\s*</\1>", re.DOTALL)
+_JSON_WORDS = re.compile(
+    r'(?:\[[^\n]*\] Result:\s*)?\{"status": ?"(?:denied|approved)".*?"feedback": ?("(?:[^"\\]|\\.)*")', re.DOTALL
+)
+"""Roo Code answers with JSON: what was decided, and what the user said about it."""
 _SAVED = re.compile(r"<final_file_content[^>\n]*>\n(.*?)\n*</final_file_content>", re.DOTALL)
 _NOTICE = re.compile(r"\s*# (?:task_progress|TODO LIST)\b")
 """Cline asks the model for a list of tasks, in a text after the results."""
 _WRITES = frozenset({"write_to_file", "replace_in_file", "apply_diff", "insert_content", "search_and_replace"})
+
+
+def words_in(text: str) -> list[str]:
+    """What the user said, in a message or in the result of a call."""
+    found = [words for _, words in USER_WORDS.findall(text)]
+    if said := _JSON_WORDS.match(text):
+        with contextlib.suppress(ValueError):
+            found.append(as_text(decode_json(said[1])).strip())
+    return [words for words in found if words]
 
 
 def xml_call(text: str) -> tuple[str, dict[str, Value]] | None:

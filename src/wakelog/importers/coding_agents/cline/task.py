@@ -22,7 +22,15 @@ import msgspec
 
 from wakelog.errors import WakelogError
 from wakelog.importers import steps as st
-from wakelog.importers.coding_agents.cline.calls import TextResults, outcome_of, plain_text, result_of, xml_call
+from wakelog.importers.coding_agents.cline.calls import (
+    USER_WORDS,
+    TextResults,
+    outcome_of,
+    plain_text,
+    result_of,
+    words_in,
+    xml_call,
+)
 from wakelog.importers.common.amounts import micros, read_usage
 from wakelog.importers.common.chat import call_block, text_block
 from wakelog.importers.common.tools import effect_of
@@ -43,7 +51,6 @@ find_in_home = home_files(
     f".cline/data/tasks/*/{FILE}",
 )
 _ENVIRONMENT = re.compile(r"<environment_details>.*?</environment_details>", re.DOTALL)
-_ASKED = re.compile(r"<(task|feedback|user_message|answer)>\s*(.*?)\s*</\1>", re.DOTALL)
 _FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \((.+?)\) Files")
 _DONE = ("attempt_completion", "plan_mode_respond")
 """Calls that only inform the user: the agent has stopped."""
@@ -175,7 +182,7 @@ class _Reader:
                 if ask is not None:
                     self._asks.remove(ask)
                     yield result_of(ask, block.get("content"), self._folder, is_error=block.get("is_error") is True)
-                asked += [words for _, words in _ASKED.findall(plain_text(block.get("content")))]
+                asked += words_in(plain_text(block.get("content")))
                 continue
             text = text_in(block, "text")
             if block.get("type") != "text":
@@ -184,8 +191,8 @@ class _Reader:
             if (found := _FOLDER.search(text)) and found[1] != self._folder:
                 self._folder = found[1]
                 yield st.LabelsStep({"project": self._folder})
-            asked += [words for _, words in _ASKED.findall(text)]
-            text = _ASKED.sub("", _ENVIRONMENT.sub("", text)).strip()
+            asked += words_in(text)
+            text = USER_WORDS.sub("", _ENVIRONMENT.sub("", text)).strip()
             if text:
                 output.take(text, self._asks)
         for ask, texts in output.found:
