@@ -3,6 +3,7 @@
 import json
 import shutil
 import threading
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -522,3 +523,22 @@ def test_a_session_that_hooks_began_goes_on_beside_its_transcript_when_that_was_
         assert len(asked) == len(set(asked))
         assert [e.kind for e in seen].count("turn.started") == 1
         assert session.verify().ok
+
+
+def test_an_event_that_nobody_knows_makes_no_session_of_its_own(url: str) -> None:
+    spooled([{"session_id": CLAUDE, "cwd": "/w", "hook_event_name": "SomethingNew", "what": "a thing"}])
+    report = take(url)
+    assert (report.sessions, report.waiting, report.troubles) == ([], 1, [])
+    with wakelog.open(url) as store:
+        assert [*store.sessions()] == []
+    spooled(claude())
+    assert take(url).sessions == [NAME]
+    with wakelog.open(url) as store:
+        entries = [*store.resume(NAME).log.entries()]
+    assert any("a thing" in json.dumps(entry.body, default=str) for entry in entries)
+    assert not spool.is_waiting()
+
+
+def test_an_event_that_nobody_knows_is_not_kept_for_ever(url: str) -> None:
+    spooled([{"session_id": CLAUDE, "cwd": "/w", "hook_event_name": "SomethingNew"}])
+    assert take(url, now_us=time.time_ns() // 1000 + KEEP_US + 1).waiting == 0

@@ -390,3 +390,7 @@ _CALLS: dict[str, Maker] = {
 _WITH_BRANCH = ("claude-code",)
 _IN_TRANSCRIPT = frozenset({"PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "PreCompress"})
 """Events that transcripts have too."""
+_ASIDE = frozenset({"git.seen", "files.before", "files.after"})
+"""What our own hook adds to an event."""
+KNOWN_EVENTS = frozenset({*_MAKERS, *_CALLS, *_IN_TRANSCRIPT, "Notification"}) - _ASIDE
+"""Events that show that an agent works. A session is not made from others alone."""

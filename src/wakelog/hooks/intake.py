@@ -22,7 +22,7 @@ import msgspec
 from wakelog.errors import UnsupportedError, WakelogError
 from wakelog.hooks import spool
 from wakelog.hooks.agents import AGENTS
-from wakelog.hooks.hook_events import HELD_US, HookedSession
+from wakelog.hooks.hook_events import HELD_US, KNOWN_EVENTS, HookedSession
 from wakelog.hooks.installation import receipts, store_for
 from wakelog.hooks.shell_changes import changes_by_call
 from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take_file
@@ -132,11 +132,20 @@ class _SessionIntake:
                 has_transcript = True  # the file is gone by now; its content is in the session
             elif self._is_transcript_due():
                 return self._records
+            elif not any(record.event in KNOWN_EVENTS for record in self._records):
+                return self._keep_for_later()
         session = self._session() or self._open(is_hooks_only=not has_transcript)
         report.records += len(self._records)
         if self._name not in report.sessions:
             report.sessions.append(self._name)
         return self._append(session, has_transcript)
+
+    def _keep_for_later(self) -> list[SpooledRecord]:
+        """Records of events that nobody knows, of a session that nobody knows: they wait until there is one."""
+        kept = [record for record in self._records if self._now_us - record.at_us < KEEP_US]
+        for _ in range(len(self._records) - len(kept)):
+            spool.note_gap(self._agent.name, ValueError())
+        return kept
 
     def _session(self) -> Session[Any] | None:
         return self._store.resume(self._name) if self._store.is_open(self._name) else None
