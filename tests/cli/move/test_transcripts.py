@@ -74,6 +74,21 @@ def test_a_broken_line_is_kept_told_and_no_reason_to_lose_the_rest(cli: Cli, tra
     assert cli("files", "-s", NAME, "--json").code == 0
 
 
+@pytest.mark.parametrize("damage", ["cut", "not text"])
+def test_a_document_that_cannot_be_read_is_told_and_the_answer_is_partial(
+    cli: Cli, transcript: Path, damage: str
+) -> None:
+    text = json.dumps({"sessionId": "s1", "projectHash": "p", "messages": [{"id": "m1", "type": "user"}]})
+    path = Path("session-1.json")
+    path.write_bytes(text[:-3].encode() if damage == "cut" else text.replace("user", "\xff").encode("latin-1"))
+    for files in ([str(path)], [str(path), str(transcript)]):
+        answer = cli("import", *files)
+        assert answer.code == 7
+        assert "session-1.json is not JSON" in answer.out
+        assert "is the file complete? it was not changed" in answer.out
+    assert cli("ls", "--json").data[0]["name"] == NAME
+
+
 def test_a_file_that_is_neither_transcript_nor_bundle_is_refused_by_name(cli: Cli, transcript: Path) -> None:
     Path("notes.txt").write_text("milk\neggs\n")
     answer = cli("import", "notes.txt")

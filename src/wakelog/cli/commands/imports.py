@@ -208,12 +208,15 @@ def _import_all(
                 else:
                     results.append(_import_bundle(ctx, store, source, dry_run))
             except WakelogError as exc:
-                if len(sources) == 1:
+                # A damaged transcript is reported like a damaged line of one, also if it is alone.
+                is_damaged = isinstance(source, FoundTranscript) and exc.kind == "bad-transcript"
+                if len(sources) == 1 and not is_damaged:
                     raise
                 file, form = hide_password(str(source)), "bundle"
                 if isinstance(source, FoundTranscript):
                     file, form = str(source.path), source.format
-                results.append(ImportedFile(file, False, problem=exc.message, format=form))
+                warning = exc.hint if is_damaged else ""
+                results.append(ImportedFile(file, False, problem=exc.message, warning=warning, format=form))
     if sizes and not dry_run:
         with rare_collection(), Progress(ctx, "indexed sessions") as progress:
             store.index.catch_up(lambda done, _: progress(max(0, done - progress.count)))
@@ -357,6 +360,8 @@ def _show_one(ctx: CommandContext, result: ImportedFile) -> None:
     file = inert_line(result.file)
     if not result.ok:
         ctx.say(f"{ctx.mark(False)} {file}: {inert_line(result.problem)}")
+        if result.warning:
+            ctx.say(f"  {inert_line(result.warning)}")
         return
     mark = ctx.style("✔", fg="green") if not result.broken_count else ctx.style("!", fg="yellow")
     name = inert_line(result.name or result.session)
