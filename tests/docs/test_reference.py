@@ -3,6 +3,7 @@ other means than docs/generate.py finds it, so that what that one overlooks is n
 
 import inspect
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,13 @@ def _end_of_call(text: str, start: int) -> int:
         if not depth:
             return at
     return len(text)
+
+
+def test_the_glossary_defines_a_word_once() -> None:
+    glossary = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
+    words = re.findall(r"^- \*\*(.+?)\*\*", glossary, re.MULTILINE)
+    assert len(words) > 150
+    assert sorted(word for word, count in Counter(words).items() if count > 1) == []
 
 
 def test_every_kind_of_error_is_explained() -> None:

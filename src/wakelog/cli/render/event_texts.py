@@ -91,6 +91,11 @@ def _turn_outcome(_: Session[Any], entry: Entry) -> str:
     return outcome
 
 
+def _answered(_: Session[Any], entry: Entry) -> str:
+    by = text_of(entry.body.get("by", ""))
+    return f"answered{f' by {by}' if by else ''}: {text_of(entry.body.get('answer'))}"
+
+
 def _decision(_: Session[Any], entry: Entry) -> str:
     return decision_words(entry.body)
 
@@ -155,7 +160,7 @@ _KINDS: dict[str, tuple[str, Say]] = {
     "turn.started": ("turn", _turn_input),
     "turn.ended": ("turn", _turn_outcome),
     "input.requested": ("input", _say("asked: {prompt}")),
-    "input.answered": ("input", _say("answered {by}: {answer}")),
+    "input.answered": ("input", _answered),
     "decision.made": ("decision", _decision),
     "fact.recorded": ("fact", _say("{key} = {value}")),
     "fact.retracted": ("fact", _say("{key} retracted")),
