@@ -1,11 +1,14 @@
 """Inspect: an evaluation and its samples, as one document or as a zip."""
 
 import json
+import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from tests.importers.corpus import expected
 from tests.importers.read_back import ReadBack, bring_in, memory, said, written
@@ -185,6 +188,47 @@ def test_a_zip_tells_the_same_as_a_document(tmp_path: Path) -> None:
     assert [one.session.name for one in zip_found] == [one.session.name for one in found]
     assert zip_found[1].kinds == found[1].kinds
     assert list(zip_found[0].records) == ["_journal/start.json", "samples/1_epoch_2.json", "header.json"]
+
+
+def in_zstandard(path: Path) -> Path:
+    """The same zip with its entries in Zstandard, as Inspect writes it now. Python could not write that before 3.14."""
+    with zipfile.ZipFile(path) as file:
+        content = {info.filename: file.read(info) for info in file.infolist()}
+    with zipfile.ZipFile(path, "w") as file:
+        for name, raw in content.items():
+            file.writestr(name, zstandard.compress(raw))
+    data = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as file:
+        place = file.start_dir
+        for info in file.infolist():
+            told = zlib.crc32(content[info.filename]), len(content[info.filename])
+            for start, method, crc, size in ((info.header_offset, 8, 14, 22), (place, 10, 16, 24)):
+                struct.pack_into("<H", data, start + method, 93)
+                struct.pack_into("<I", data, start + crc, told[0])
+                struct.pack_into("<I", data, start + size, told[1])
+            place += 46 + len(info.filename.encode())
+    path.write_bytes(data)
+    return path
+
+
+def test_a_zip_in_zstandard_tells_the_same(tmp_path: Path) -> None:
+    _, found = bring_in(memory(), zipped(tmp_path / "lamps.eval", log(sample())))
+    report, packed = bring_in(memory(), in_zstandard(tmp_path / "lamps.eval"))
+    assert report.broken == ()
+    assert [one.kinds for one in packed] == [one.kinds for one in found]
+
+
+@pytest.mark.parametrize(("method", "what"), [(16, "CRC"), (24, "larger than it says")])
+def test_an_entry_in_zstandard_that_is_not_what_it_says_is_named(tmp_path: Path, method: int, what: str) -> None:
+    path = in_zstandard(zipped(tmp_path / "lamps.eval", log(sample())))
+    with zipfile.ZipFile(path) as file:
+        start = file.start_dir
+    data = bytearray(path.read_bytes())
+    struct.pack_into("<I", data, start + method, 7)
+    path.write_bytes(data)
+    report, _ = bring_in(memory(), path)
+    assert len(report.broken) == 1
+    assert what in report.broken[0]
 
 
 def test_a_sample_of_a_zip_that_cannot_be_read_is_named_and_the_others_are_taken_in(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
-"""Reads compressed transcripts. A truncated or damaged file is refused, never read in part."""
+"""Reads compressed transcripts and entries of zip files. What is cut off or damaged is refused, never read in part."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import struct
+import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,9 @@ from wakelog.errors import InvalidInputError
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 CHUNK = 256 << 10
+ZIP_ZSTD = 93
+ZIP_HEADER = 30
+"""Size of what stands before an entry; its last four bytes say how long the name and the extra field after it are."""
 
 
 def decompress(file: IO[bytes], path: Path) -> IO[bytes]:
@@ -24,6 +29,27 @@ def decompress(file: IO[bytes], path: Path) -> IO[bytes]:
     if magic == ZSTD:
         return cast(IO[bytes], io.BufferedReader(_ChunkReader(file, _zstd_chunks(file), path)))
     return file
+
+
+def read_zip_entry(file: zipfile.ZipFile, name: str) -> bytes:
+    """The content of an entry. Python reads entries in Zstandard only since 3.14."""
+    info = file.getinfo(name)
+    if info.compress_type != ZIP_ZSTD:
+        return file.read(info)
+    assert file.fp is not None  # it is open
+    file.fp.seek(info.header_offset)
+    header = file.fp.read(ZIP_HEADER)
+    if len(header) < ZIP_HEADER:
+        raise EOFError(f"{name} is not in the file")
+    file.fp.seek(sum(struct.unpack("<HH", header[-4:])), io.SEEK_CUR)
+    content = bytearray()
+    for chunk in _zstd_chunks(io.BytesIO(file.fp.read(info.compress_size))):
+        content += chunk
+        if len(content) > info.file_size:
+            raise ValueError(f"{name} is larger than it says")
+    if zlib.crc32(content) != info.CRC:
+        raise zipfile.BadZipFile(f"Bad CRC-32 for file {name!r}")
+    return bytes(content)
 
 
 class _ChunkReader(io.RawIOBase):

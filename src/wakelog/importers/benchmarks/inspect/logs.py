@@ -17,6 +17,7 @@ import msgspec
 
 from wakelog.importers import steps as st
 from wakelog.importers.benchmarks.inspect.samples import SampleReader, label_of
+from wakelog.importers.source.compressed_files import read_zip_entry
 from wakelog.importers.source.files import (
     DOCUMENT_MAX,
     Sample,
@@ -118,7 +119,7 @@ class _ZipLog:
             with zipfile.ZipFile(self._path) as file:
                 if file.getinfo(name).file_size > DOCUMENT_MAX:
                     return {"broken": f"{name} is too large"}
-                return storable(msgspec.json.decode(file.read(name)))
+                return storable(msgspec.json.decode(read_zip_entry(file, name)))
         except (
             *(zipfile.BadZipFile, zlib.error, OSError, EOFError, KeyError, ValueError, NotImplementedError),
             *(RuntimeError, msgspec.DecodeError, UnicodeDecodeError, RecursionError),
