@@ -196,3 +196,27 @@ def test_real_runs_have_the_counts_of_an_independent_reader() -> None:
         assert found.outcome == "submitted"
         told = info["info"]["model_stats"]["instance_cost"]
         assert found.session.log.part("budget")["spent"]["usd_micros"] == pytest.approx(told * 1e6, abs=100)
+
+
+@pytest.mark.parametrize(
+    "template", ["Please solve this: {{task}}\n\nYou have {{ os }}.", "Please solve this: {{ task }}"]
+)
+def test_the_task_is_found_by_the_template_that_it_was_put_into(tmp_path: Path, template: str) -> None:
+    content = trajectory(answer("THOUGHT: look\n```bash\nls\n```"), result(0, "lamp.py\n"))
+    content["info"]["config"] = {"agent": {"instance_template": template}}
+    shown = template.replace("{{ os }}", "Linux")
+    for mark in ("{{task}}", "{{ task }}"):
+        shown = shown.replace(mark, "Lamps do not light\n\nAt all.")
+    content["messages"][1]["content"] = shown
+    found = imported(tmp_path, content)
+    (turn,) = found.of("turn.started")
+    assert turn["input"] == "Lamps do not light\n\nAt all."
+    assert found.session.log.part("goal") == "Lamps do not light"
+
+
+def test_a_template_that_does_not_fit_leaves_the_message_as_it_is(tmp_path: Path) -> None:
+    content = trajectory(answer("THOUGHT: look\n```bash\nls\n```"), result(0, "lamp.py\n"))
+    content["info"]["config"] = {"agent": {"instance_template": "Another: {{task}} and {{ more }}"}}
+    content["messages"][1]["content"] = "Lamps do not light"
+    (turn,) = imported(tmp_path, content).of("turn.started")
+    assert turn["input"] == "Lamps do not light"

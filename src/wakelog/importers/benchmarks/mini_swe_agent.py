@@ -35,6 +35,8 @@ _TIMED_OUT = re.compile(r"The last command <command>.*</command> timed out", re.
 _ISSUE = re.compile(
     r"<pr_description>\s*(?:Consider the following PR description:)?\s*(.*?)\s*</pr_description>", re.DOTALL
 )
+_TASK = re.compile(r"\{\{\s*task\s*\}\}")
+_FIELD = re.compile(r"\{[{%].*?[}%]\}", re.DOTALL)
 _ROLES = frozenset({"system", "user", "assistant", "tool", "exit"})
 GOAL_MAX = 200
 
@@ -68,7 +70,7 @@ def _head(path: Path, instance: str, about: dict[str, Any], messages: list[Any])
     model = text_in(as_dict(config.get("model")), "model_name")
     labels = {"instance": instance, "model": model, "agent_version": text_in(info, "mini_version")}
     first = next((text_of(m.get("content")) for m in messages if as_dict(m).get("role") == "user"), "")
-    issue = _ISSUE.search(first)
+    issue = _find_issue(first, _template(about))
     return st.TranscriptHead(
         f"{instance}-{digest(own, 8)}",
         NAME,
@@ -78,13 +80,29 @@ def _head(path: Path, instance: str, about: dict[str, Any], messages: list[Any])
     )
 
 
+def _template(about: dict[str, Any]) -> str:
+    """The text that the task was put into, if the trajectory has it."""
+    config = as_dict(as_dict(about.get("info")).get("config"))
+    return text_in(as_dict(config.get("agent")), "instance_template")
+
+
+def _find_issue(text: str, template: str) -> re.Match[str] | None:
+    """Where the task is in the first message: between its tags, or where the template has it."""
+    parts = _TASK.split(template, maxsplit=1)
+    if (found := _ISSUE.search(text)) or len(parts) < 2:
+        return found
+    # Around it the template may have other fields. What stands between them and the task is in the message as it is.
+    before, after = _FIELD.split(parts[0])[-1], _FIELD.split(parts[1])[0].rstrip()
+    return re.search(f"{re.escape(before)}(.*?){re.escape(after) or '$'}", text, re.DOTALL) if before or after else None
+
+
 def _response(message: Any) -> dict[str, Any]:
     return as_dict(as_dict(as_dict(message).get("extra")).get("response"))
 
 
 def _records(about: dict[str, Any], messages: list[Any]) -> Iterator[tuple[st.SourceRecord, int]]:
     info = as_dict(about.get("info"))
-    reader = _RunReader(text_in(info, "exit_status"), messages)
+    reader = _RunReader(text_in(info, "exit_status"), messages, _template(about))
     for number, message in enumerate(messages):
         yield reader.record(number, message), len(str(message))
     rest = without_fields(about, ("messages",))
@@ -106,8 +124,8 @@ def _ending(reader: _RunReader, info: dict[str, Any]) -> Iterator[st.Step]:
 
 
 class _RunReader:
-    def __init__(self, status: str, messages: list[Any]) -> None:
-        self.status = status
+    def __init__(self, status: str, messages: list[Any], template: str) -> None:
+        self.status, self._template = status, template
         self.is_priced = False
         """Whether the replies say what they cost."""
         self._count = len(messages)
@@ -136,7 +154,7 @@ class _RunReader:
     def _wrapping(self, message: dict[str, Any], steps: list[st.Step]) -> dict[str, Any]:
         """Where the steps hold only part of a message's text: how to rebuild the rest."""
         text = text_of(message.get("content"))
-        if len(steps) == 2 and isinstance(steps[0], st.PromptStep) and (issue := _ISSUE.search(text)):
+        if len(steps) == 2 and isinstance(steps[0], st.PromptStep) and (issue := _find_issue(text, self._template)):
             return {"prompt_at": [issue.start(1), issue.end(1)]}
         if isinstance(steps[0], st.ResultStep) and (code := _CODE.match(text)):
             return {"returncode": code[1], "form": "output" if _OUTPUT.fullmatch(text, code.end()) else "text"}
@@ -155,7 +173,8 @@ class _RunReader:
                 yield from self._exit(text, as_dict(message.get("extra")))
             case "user" if not self._is_begun:
                 self._is_begun = True
-                yield from task_steps(content, _ISSUE.search(content) if isinstance(content, str) else None)
+                issue = _find_issue(content, self._template) if isinstance(content, str) else None
+                yield from task_steps(content, issue)
             case "user" if self._asked and self._is_result(number, text):
                 yield self._result(text, content, "", {})
             case "user":
