@@ -31,17 +31,20 @@ write: search_and_replace insert_content apply_diff reapply
 pure: plan_mode_respond manage_todo_list
 read: get_errors fetch_webpage list_code_usages get_terminal_output get_changed_files
 write: replace_string_in_file multi_replace_string_in_file insert_edit_into_file edit_notebook_file create_directory
-shell: run_in_terminal
+shell: run_in_terminal run_commands
+read: read_files search_codebase fetch_web_content rg read_bash list_bash read_agent list_agents checkbackgroundjob
+write: editor
+pure: checklist ask_question
 """
 _EFFECTS: Final = {
     name: kind for kind, _, names in (line.partition(": ") for line in _TABLE.split("\n")) for name in names.split()
 }
 _READ_COMMAND = re.compile(
-    r"\s*(?:cd\s+\S+\s*(?:&&|;)\s*)?(?:ls|cat|head|tail|grep|rg|find|wc|pwd|which|file|stat|du|df|tree|echo|nl|"
-    r"sed\s+-n|git\s+(?:status|log|diff|show|branch|blame|rev-parse|ls-files|grep))\b[^>;&`$]*(?:\|\s*"
-    r"(?:head|tail|grep|wc|sort|uniq|nl|cat)\b[^>;&`$]*)*\s*"
+    r"\s*(?:cd\s+\S+\s*(?:&&|;)\s*)?(?:ls|cat|head|tail|grep|rg|find(?!.* -(?:delete|exec|ok|fprint))|wc|pwd|which|file"
+    r"|stat|du|df|tree|echo|nl|sed\s+-n|git\s+(?:status|log|diff|show|branch|blame|rev-parse|ls-files|grep))\b"
+    r"[^>;&`$\n]*(?:\|\s*(?:head|tail|grep|wc|sort|uniq|nl|cat)\b[^>;&`$\n]*)*\s*"
 )
-"""A command that only reads, as far as its text shows: no redirection, and only filters after it."""
+"""A command that only reads, as far as its text shows: one line, no redirection, and only filters after it."""
 
 _WRAPPED = re.compile(r"(?:/\S*/)?(?:bash|zsh|sh) -l?c (['\"]?)(.*)\1", re.DOTALL)
 
@@ -67,6 +70,8 @@ def shell_command(input: object) -> str:
     if not isinstance(input, dict):
         return ""
     command = next((input[k] for k in ("command", "cmd", "script") if k in input), "")
+    if isinstance(input.get("commands"), list):
+        return "\n".join(map(str, input["commands"]))
     if isinstance(command, list):
         words = [str(word) for word in command]
         # `bash -lc "…"`: the command is the last word.
