@@ -28,6 +28,10 @@ AGENTS = {
     "claude": Agent("claude-code", "claude", ("--resume",)),
     "codex": Agent("codex", "codex", ("resume",)),
     "gemini": Agent("gemini-cli", "gemini", ("--resume",), ("--prompt-interactive",)),
+    "opencode": Agent("opencode", "opencode", ("--session",), ("--prompt",)),
+    "copilot": Agent("copilot-cli", "copilot", ("--resume",), ("--interactive",)),
+    "qwen": Agent("qwen-code", "qwen", ("--resume",), ("--prompt-interactive",)),
+    "pi": Agent("pi", "pi", ("--session",)),
 }
 NATIVE = "native"
 

@@ -130,6 +130,21 @@ def test_a_session_goes_on_in_its_own_agent_or_in_another_with_a_brief(cli: Cli,
     assert not other["is_own"]
 
 
+@pytest.mark.parametrize(
+    ("agent", "command"),
+    [
+        ("opencode", "opencode --session ses_1"),
+        ("copilot-cli", "copilot --resume ses_1"),
+        ("qwen-code", "qwen --resume ses_1"),
+        ("pi", "pi --session ses_1"),
+    ],
+)
+def test_other_agents_go_on_with_their_own_sessions_too(cli: Cli, folder: Path, agent: str, command: str) -> None:
+    with wakelog.open() as store:
+        store.session("theirs", agent=agent, labels={"agent": agent, "origin": "ses_1", "project": "/srv/shop"})
+    assert cli("resume", "theirs", "--print").out.strip() == f"cd /srv/shop && {command}"
+
+
 def test_a_session_of_nobody_has_no_agent_to_go_on_in(cli: Cli, folder: Path) -> None:
     answer = cli("resume", "fix-bug", "--in", "native")
     assert answer.code != 0
