@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import wakelog
 from tests.importers import test_aider, test_cline, test_cursor
+from tests.importers.newer_samples import cline_session, continue_dev, copilot, qwen
 from tests.importers.opencode_samples import messages, whole_messages, write_database, write_folder, write_new_database
 from tests.importers.samples import codex, codex_exec, gemini, gemini_log, pi
 from wakelog.errors import InvalidInputError
@@ -44,8 +45,13 @@ ODD: list[Any] = [
     {"a": {"b": [{}]}},
 ]
 KEYS = ("type", "id", "role", "payload", "content", "message", "call_id", "output", "state", "tokens", "timestamp")
-FORMATS = ("codex-rollout", "codex-exec-json", "gemini-cli", "pi", "opencode", "cursor", "cline", "aider")
+FORMATS = (
+    *("codex-rollout", "codex-exec-json", "gemini-cli", "pi", "opencode", "cursor", "cline", "aider"),
+    *("copilot-cli", "qwen-code", "continue", "cline-sessions"),
+)
 LINES = {"codex-rollout": codex, "codex-exec-json": codex_exec, "gemini-cli": gemini_log, "pi": pi}
+LINES |= {"copilot-cli": copilot, "qwen-code": qwen}
+DOCUMENTS = {"gemini-cli": gemini, "continue": continue_dev, "cline-sessions": cline_session}
 few = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
@@ -122,12 +128,13 @@ def test_spoilt_lines_never_stop_an_import(format: str, tmp_path: Path, data: st
     check(path, format)
 
 
+@pytest.mark.parametrize("format", DOCUMENTS)
 @few
 @given(data=st.data())
-def test_a_spoilt_document_of_gemini_never_stops_an_import(tmp_path: Path, data: st.DataObject) -> None:
+def test_a_spoilt_document_never_stops_an_import(format: str, tmp_path: Path, data: st.DataObject) -> None:
     path = tmp_path / "spoilt.json"
-    path.write_text(json.dumps(spoil(gemini(), data)))
-    check(path, "gemini-cli")
+    path.write_text(json.dumps(spoil(DOCUMENTS[format](), data)))
+    check(path, format)
 
 
 @few

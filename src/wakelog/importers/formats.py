@@ -14,6 +14,7 @@ from wakelog.importers.source.files import Sample, read_sample
 from wakelog.importers.steps import Transcript
 
 FORMATS = {
+    "qwen-code": "coding_agents.qwen_code",
     "claude-code": "coding_agents.claude_code.transcript",
     "codex-rollout": "coding_agents.codex.rollout",
     "codex-exec-json": "coding_agents.codex.exec",
@@ -23,6 +24,9 @@ FORMATS = {
     "cursor": "coding_agents.cursor",
     "cursor-export": "coding_agents.cursor_export",
     "cline": "coding_agents.cline.task",
+    "cline-sessions": "coding_agents.cline.session_file",
+    "continue": "coding_agents.continue_dev",
+    "copilot-cli": "coding_agents.copilot_cli",
     "copilot-chat": "coding_agents.copilot_chat",
     "aider": "coding_agents.aider",
     "specstory": "coding_agents.specstory",

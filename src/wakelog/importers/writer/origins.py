@@ -17,6 +17,8 @@ from wakelog.store import Store
 SHORT = {
     "claude-code": "claude",
     "gemini-cli": "gemini",
+    "qwen-code": "qwen",
+    "copilot-cli": "copilot",
     "swe-agent": "swe",
     "mini-swe-agent": "mini",
     "tau-bench": "tau",

@@ -70,6 +70,11 @@ class MessageReader:
         else:
             yield f"{id}/prompt", st.PromptStep(words, id=id)
 
+    def answer(self, call: str, record: dict[str, Any]) -> Iterator[st.ResultStep]:
+        """The result of a call that a message asked for, if it comes as a record of its own."""
+        if call in self._asked:
+            yield self._result(call, record)
+
     def _response(self, response: dict[str, Any]) -> Iterator[st.NamedStep]:
         call = str(response.get("id") or "")
         if call in self._asked:
