@@ -84,7 +84,7 @@ def test_a_document_that_cannot_be_read_is_told_and_the_answer_is_partial(
     for files in ([str(path)], [str(path), str(transcript)]):
         answer = cli("import", *files)
         assert answer.code == 7
-        assert "session-1.json is not JSON" in answer.out
+        assert "session-1.json: is not JSON" in answer.out
         assert "is the file complete? it was not changed" in answer.out
     assert cli("ls", "--json").data[0]["name"] == NAME
 

@@ -191,8 +191,11 @@ def _import_all(
     sources: Sequence[FoundTranscript | str | ImportedFile],
     dry_run: bool,
     again: bool,
+    *,
+    is_watching: bool = False,
 ) -> list[ImportedFile]:
-    """Imports the sources in order. A source that fails is reported; it aborts the import only if it is alone."""
+    """Imports the sources in order. A source that fails is reported; it aborts the import only if it is alone, and
+    nobody waits for the next one."""
     results: list[ImportedFile] = []
     sizes = [source.size for source in sources if isinstance(source, FoundTranscript)]
     with rare_collection(), Progress(ctx, "importing, bytes", sum(sizes)) as progress:
@@ -210,7 +213,7 @@ def _import_all(
             except WakelogError as exc:
                 # A damaged transcript is reported like a damaged line of one, also if it is alone.
                 is_damaged = isinstance(source, FoundTranscript) and exc.kind == "bad-transcript"
-                if len(sources) == 1 and not is_damaged:
+                if len(sources) == 1 and not is_damaged and not is_watching:
                     raise
                 file, form = hide_password(str(source)), "bundle"
                 if isinstance(source, FoundTranscript):
@@ -296,11 +299,14 @@ def _watch(
     with contextlib.suppress(KeyboardInterrupt):
         while True:
             time.sleep(WATCH_S)
-            now = _sources(files, form, since) if files else find_transcripts(since=since)
+            try:
+                now = _sources(files, form, since) if files else find_transcripts(since=since)
+            except WakelogError:
+                continue  # its program replaces the file just now
             known = [source for source in now if isinstance(source, FoundTranscript)]
             changed = [f for f in known if seen.get(f.path) != (f.size, f.changed)]
             seen |= {f.path: (f.size, f.changed) for f in changed}
-            for result in _import_all(ctx, store, changed, False, False) if changed else ():
+            for result in _import_all(ctx, store, changed, False, False, is_watching=True) if changed else ():
                 if not result.ok or result.new_events:
                     _show_one(ctx, result)
             ctx.flush()
@@ -359,7 +365,7 @@ def _show(ctx: CommandContext, results: list[ImportedFile], dry_run: bool) -> No
 def _show_one(ctx: CommandContext, result: ImportedFile) -> None:
     file = inert_line(result.file)
     if not result.ok:
-        ctx.say(f"{ctx.mark(False)} {file}: {inert_line(result.problem)}")
+        ctx.say(f"{ctx.mark(False)} {file}: {inert_line(result.problem).removeprefix(f'{file} ')}")
         if result.warning:
             ctx.say(f"  {inert_line(result.warning)}")
         return
