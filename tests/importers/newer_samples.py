@@ -185,7 +185,7 @@ def _answered(id: str, tool: str, content: Any, **more: Any) -> dict[str, Any]:
 def cline_session() -> dict[str, Any]:
     made = json.dumps({"query": f"edit:{PATH}", "result": f"File created successfully at: {PATH}", "success": True})
     edited = json.dumps({"query": f"edit:{PATH}", "result": f"Edited {PATH}", "success": True})
-    failed = {"query": "ls /none", "result": f"[Command exited with code 2]\n\n[stderr]\n{FAILED}\n"}
+    failed: dict[str, Any] = {"query": "ls /none", "result": f"[Command exited with code 2]\n\n[stderr]\n{FAILED}\n"}
     failed |= {"error": "Command exited with code 2", "success": False}
     bad = json.dumps({"error": "✖ Invalid input: expected string, received undefined"})
     messages = [

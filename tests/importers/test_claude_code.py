@@ -278,6 +278,18 @@ def test_what_was_typed_meanwhile_commands_and_hints_begin_no_turn(tmp_path: Pat
     assert [e["name"] for e in events(session, "message.added")] == ["queued", "command", "command", "meta"]
 
 
+def test_a_prompt_that_only_passes_the_queue_is_said_once(tmp_path: Path) -> None:
+    lines = Lines()
+    for number, words in enumerate(("Begin.", "Go on.")):
+        lines.add("queue-operation", operation="enqueue", content=words)
+        lines.add("queue-operation", operation="dequeue")
+        lines.prompt(words)
+        lines.reply(f"m{number}", text("Done."), stop="end_turn")
+    session = bring_in(lines, tmp_path)
+    assert [m.text for m in session.messages()] == ["Begin.", "Done.", "Go on.", "Done."]
+    assert events(session, "message.added") == []
+
+
 def test_a_command_of_the_program_begins_no_turn_whatever_is_given_to_it(tmp_path: Path) -> None:
     lines = Lines()
     lines.prompt("Begin.")

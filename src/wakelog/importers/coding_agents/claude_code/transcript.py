@@ -104,6 +104,8 @@ class EntryReader:
         self._last_said = 0
         """and the number of the last one that says something."""
         self._has_parents = False
+        self._is_working = False
+        """Whether a turn runs."""
         self._last: dict[str, Any] = {}
         """The last values of the fields that become labels."""
         self._seen_label_fields: list[Any] = []
@@ -179,8 +181,21 @@ class EntryReader:
             case "summary" if isinstance(value.get("summary"), str):
                 steps.append(st.LabelsStep({"title": value["summary"][:200]}))
             case "queue-operation" if value.get("operation") == "enqueue" and isinstance(value.get("content"), str):
-                steps.append(st.MessageStep("user", value["content"], name="queued"))
+                # Every prompt passes the queue. It only waits there while the agent works.
+                if self._is_working:
+                    steps.append(st.MessageStep("user", value["content"], name="queued"))
+        if not lane:
+            self._notice_work(steps)
         return steps
+
+    def _notice_work(self, steps: list[st.Step]) -> None:
+        for step in steps:
+            if isinstance(step, st.PromptStep):
+                self._is_working = True
+            elif isinstance(step, st.ReplyStep):
+                self._is_working = not step.is_last
+            elif isinstance(step, st.TurnEndStep):
+                self._is_working = False
 
     def _changed_labels(self, value: dict[str, Any], steps: list[st.Step]) -> None:
         fields = [value.get(key) for key in _LABELS]
