@@ -21,7 +21,7 @@ from wakelog import errors
 from wakelog.cli.errors import NO
 from wakelog.cli.options import complete_names, store_option
 from wakelog.cli.render.results import plain, show
-from wakelog.cli.text import inert_json, inert_line
+from wakelog.cli.text import fold_list, inert_json, inert_line
 
 if TYPE_CHECKING:
     # Only commands that read a store import these: help, completion and a server's first answer do without.
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from wakelog.session import Session
     from wakelog.store import Store
 
+NARROWEST = 40
+"""Layouts are squeezed down to this many columns. A narrower terminal wraps the lines itself."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -259,7 +261,7 @@ class CommandContext:
         """Suggests next commands; only to people, on stderr."""
         if not self.quiet and self.is_for_people and sys.stderr.isatty():
             self._flush()
-            click.echo(click.style(inert_line("next: " + " · ".join(commands)), dim=True), err=True)
+            click.echo(click.style("\n".join(fold_list("next: ", commands, self.columns)), dim=True), err=True)
 
     def warn(self, message: str) -> None:
         click.echo(f"{click.style('warning:', fg='yellow')} {message}", err=True)
@@ -319,7 +321,7 @@ class CommandContext:
 
     @property
     def columns(self) -> int:
-        return max(60, min(_terminal_size((100, 24)).columns, 160))
+        return max(NARROWEST, min(_terminal_size((100, 24)).columns, 160))
 
 
 def _terminal_size(otherwise: tuple[int, int]) -> os.terminal_size:

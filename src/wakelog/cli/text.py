@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import unicodedata
+from collections.abc import Sequence
 
 from wakelog.config.amounts import show_size
 
@@ -121,6 +122,18 @@ def take_columns(line: str, columns: int) -> str:
         if used > columns:
             return line[:place]
     return line
+
+
+def fold_list(head: str, parts: Sequence[str], columns: int) -> list[str]:
+    """The parts after a head, separated by dots, on as many lines as they need."""
+    lines, line = [], head
+    for number, part in enumerate(map(inert_line, parts)):
+        joined = f"{line} · {part}" if number else f"{line}{part}"
+        if number and width(joined) > columns:
+            lines.append(line)
+            joined = " " * width(head) + part
+        line = joined
+    return [*lines, line]
 
 
 def pad(text: str, columns: int, *, middle: bool = False) -> str:

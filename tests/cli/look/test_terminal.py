@@ -9,7 +9,7 @@ from tests.cli.conftest import Cli
 from tests.cli.look import world
 from tests.cli.look.commands import EVERY, of_session
 from tests.seeds import some
-from wakelog.cli.text import width
+from wakelog.cli.text import fold_list, width
 from wakelog.store import open as open_store
 
 HARMFUL = re.compile(
@@ -62,7 +62,7 @@ def test_hostile_name_never_stands_in_a_command_to_paste(look: Cli, evil: str) -
         assert all("evil" not in line for line in pasted)
 
 
-@pytest.mark.parametrize("columns", some([60, 100, 160]))
+@pytest.mark.parametrize("columns", some([56, 60, 100, 160]))
 def test_no_row_is_wider_than_the_terminal(look: Cli, evil: str, columns: int) -> None:
     for args in (*EVERY, *of_session(evil)):
         result = look(*args, columns=columns)
@@ -112,3 +112,14 @@ def test_meaning_is_never_colour_alone(look: Cli) -> None:
     assert "✗ turn" in look("log", "fix-auth", "--events").out
     assert "rewound" in look("log", "fix-auth").out
     assert "‖ paused" in look("ls").out
+
+
+def test_suggestions_are_folded_between_commands() -> None:
+    commands = ("wakelog show fix-auth@1", "wakelog diff fix-auth@1", "wakelog log fix-auth -p")
+    assert fold_list("next: ", commands, 100) == ["next: " + " · ".join(commands)]
+    assert fold_list("next: ", commands, 60) == [
+        "next: wakelog show fix-auth@1 · wakelog diff fix-auth@1",
+        "      wakelog log fix-auth -p",
+    ]
+    assert fold_list("next: ", commands, 20) == [f"next: {commands[0]}", *(f"      {each}" for each in commands[1:])]
+    assert fold_list("next: ", (), 20) == ["next: "]

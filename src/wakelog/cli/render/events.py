@@ -221,7 +221,9 @@ def show_line(
         front.insert(0, pad(name, column))
     room = text_room(ctx, named=bool(name), turn=turn) - len(other)
     about = (flags or {}).get(entry.seq) or (header.source or header.trust if header.trust == "untrusted" else "")
-    mark = f"  {glyph('warn')} {fit(about, max(4, room // 3 - 4))}" if about else ""
+    mark = f"  {glyph('warn')}" if about else ""
+    if about and room >= 20:
+        mark += f" {fit(about, max(4, room // 3 - 4))}"
     text = line.fitted(room - width(mark))
     return " ".join(
         [
@@ -239,7 +241,7 @@ def text_room(ctx: CommandContext, *, named: bool = False, turn: bool = True) ->
 
 
 def _word_columns(ctx: CommandContext) -> int:
-    return 14 if ctx.columns >= 90 else 10
+    return 14 if ctx.columns >= 90 else 10 if ctx.columns >= 56 else 7
 
 
 def sign(ctx: CommandContext, name: str) -> str:

@@ -96,7 +96,7 @@ def _title(ctx: CommandContext, word: str) -> str:
 
 
 def _item_lines(ctx: CommandContext, item: InsightItem, indent: str) -> Iterator[str]:
-    room = max(30, ctx.columns - len(indent) - _MARGIN - 4 - len(item.id))
+    room = max(16, ctx.columns - len(indent) - _MARGIN - 4 - len(item.id))
     first, *rest = _wrap(_words(item), room)
     yield f"{indent}{_title(ctx, TITLES[item.kind])}~ {pad(first, room)}  {ctx.style(item.id, fg='cyan')}"
     under = f"{indent}{' ' * _MARGIN}  "

@@ -104,9 +104,9 @@ def _step_line(ctx: CommandContext, session: Session[Any], step: WhyStep, tools:
         front += ctx.style(words, fg=_COLORS[step.known], dim=step.known == "derived") + "  "
     spot = f"e{step.seq} "
     tail = "".join(f"  {mark}" for mark in _step_marks(step))
-    room = max(12, ctx.columns - plain - len(spot) - 2)
+    room = max(8, ctx.columns - plain - len(spot) - 2)
     tail = fit(tail, room // 2)
-    text = fit(f"{line.word}  {line.whole}" if line.whole else line.word, max(8, room - width(tail)))
+    text = fit(f"{line.word}  {line.whole}" if line.whole else line.word, max(4, room - width(tail)))
     return (
         f"{front}{ctx.style(spot, fg='cyan')}{sign(ctx, line.sign)} {ctx.style(text, **line.style)}"
         f"{ctx.style(tail, fg='yellow')}"
