@@ -281,3 +281,26 @@ def test_the_store_that_was_named_gets_the_sessions(home: Path, project: Path, m
     assert store_for("codex", "/elsewhere", installation.receipts()) == "/named/for/all"
     assert store_for("codex", str(project), installation.receipts()) == "/named/for/project"
     assert store_for("gemini", "/elsewhere", installation.receipts()) == str(home.parent / "data" / "store")
+
+
+@pytest.mark.parametrize("content", [b'{"bad": ', b'{"a": "\xe9"}', b"[]"])
+def test_a_broken_file_that_has_nothing_of_ours_does_not_stop_the_others(
+    home: Path, project: Path, content: bytes
+) -> None:
+    broken, whole = AGENTS["gemini"], AGENTS["claude-code"]
+    file = broken.settings("user", project)
+    file.parent.mkdir()
+    file.write_bytes(content)
+    before = tree(home, project)
+    enable(whole, project)
+    installation.apply(installation.plan_disable(AGENTS.values(), project), enables=False)
+    assert tree(home, project) == before
+
+
+def test_a_broken_file_with_our_hooks_is_named(home: Path, project: Path) -> None:
+    agent = AGENTS["claude-code"]
+    enable(agent, project)
+    file = agent.settings("user", project)
+    file.write_text(file.read_text()[:-9])
+    with pytest.raises(InvalidInputError, match="is broken"):
+        disable(agent, project)

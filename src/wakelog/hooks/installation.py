@@ -134,7 +134,10 @@ def plan_disable(agents: Iterable[HookedAgent], project: Path, scope: Scope | No
         files = [agent.settings(each, project) for each in scopes]
         files += [Path(each.file) for each in known.values() if each.agent == agent.name and each.scope in scopes]
         for file in dict.fromkeys(files):
-            before, old = _read(file), known.get(str(file))
+            old = known.get(str(file))
+            if old is None and not _mentions_us(file):
+                continue  # it may even be broken: that is its owner's business
+            before = _read(file)
             with _naming_file(file):
                 changes.append(FileChange(agent.name, file, before, _without_ours(before, old, agent, ["hooks"]), old))
     return [each for each in changes if each.is_change or each.receipt is not None]
@@ -196,6 +199,13 @@ def _write(change: FileChange) -> None:
         raise NotAllowedError(
             f"{change.file} cannot be written: {exc.strerror}", kind="not-writable", hint="nothing in it was changed"
         ) from exc
+
+
+def _mentions_us(file: Path) -> bool:
+    try:
+        return b"wakelog" in file.read_bytes()
+    except OSError:
+        return file.exists()  # then reading it says what is wrong
 
 
 def _read(file: Path) -> str | None:
