@@ -271,3 +271,27 @@ def test_sessions_in_files_are_found_unless_a_database_has_them(tmp_path: Path) 
     assert sorted(f.path.name for f in find_transcripts(tmp_path)) == ["ses_0001.json", "ses_0002.json"]
     write_database(data / "opencode.db")
     assert sorted(f.path.name for f in find_transcripts(tmp_path)) == ["opencode.db", "ses_0002.json"]
+
+
+def test_an_edit_of_a_file_that_the_agent_wrote_has_its_contents(tmp_path: Path) -> None:
+    """Newer versions describe an edit by a patch, without the contents."""
+    stored = messages()
+    [reply, parts] = stored[1]
+    patch = "--- a.txt\n+++ a.txt\n@@ -1,2 +1,2 @@\n-one\n+uno\n two\n"
+    path = "/srv/app/a.txt"
+    given = {"filePath": path, "oldString": "one", "newString": "uno"}
+    diff = {"file": path, "patch": patch, "additions": 1, "deletions": 1}
+    wrote = tool("prt_6", "c1", "write", {"filePath": path, "content": "one\ntwo\n"}, "", exists=False)
+    edited = tool("prt_6b", "c1b", "edit", given, "Edit applied", diff=patch, filediff=diff)
+    other = tool("prt_6c", "c1c", "edit", given | {"filePath": "/srv/app/b.txt"}, "Edit applied", diff=patch)
+    stored[1] = reply, [*parts[:3], wrote, edited, other, *parts[4:]]
+    store = wakelog.open("memory:")
+    report = import_transcript(store, write_database(tmp_path / "opencode.db", stored))
+    log = store.resume(report.sessions[0].name).log
+    changed = [entry.body for entry in log.entries() if entry.kind == "file.changed"]
+    assert [(c["path"], c.get("change", "modified"), c.get("before"), c.get("after")) for c in changed] == [
+        ("a.txt", "created", None, "one\ntwo\n"),
+        ("a.txt", "modified", "one\ntwo\n", "uno\ntwo\n"),
+        ("b.txt", "modified", None, None),
+    ]
+    assert [(c["added"], c["removed"]) for c in changed[1:]] == [(1, 1), (1, 1)]

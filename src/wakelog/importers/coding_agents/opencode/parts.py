@@ -15,6 +15,7 @@ from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.opencode.files import changes_of
 from wakelog.importers.common.amounts import micros, read_usage, usage_sum
 from wakelog.importers.common.chat import call_block, image_block, join_texts, text_block, thinking_block
+from wakelog.importers.common.file_changes import TrackedFiles
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.steps import NamedStep
 from wakelog.model.events import Cost
@@ -54,8 +55,8 @@ def user_steps(id: str, parts: list[dict[str, Any]]) -> Iterator[NamedStep]:
 class ReplyReader:
     """Reads one message of the model: its parts, in order."""
 
-    def __init__(self, id: str, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
-        self._id = id
+    def __init__(self, id: str, info: dict[str, Any], parts: list[dict[str, Any]], files: TrackedFiles) -> None:
+        self._id, self._files = id, files
         self._model = text_in(info, "modelID") or text_in(as_dict(info.get("model")), "id")
         self._folder = text_in(as_dict(info.get("path")), "cwd")
         self._is_over = bool(as_dict(info.get("time")).get("completed") or info.get("error"))
@@ -134,7 +135,7 @@ class ReplyReader:
             output if output is not None else error or None,
             outcome,
             error="" if outcome == "succeeded" else (error or text)[: st.ERROR_MAX],
-            files=tuple(changes_of(tool, given, metadata, self._folder)) if outcome == "succeeded" else (),
+            files=tuple(changes_of(tool, given, metadata, self._folder, self._files)) if outcome == "succeeded" else (),
             cost=Cost(duration_us=int(took * 1000)) if 0 < took < 1e12 else Cost(),
             child=child if tool == "task" and isinstance(child, str) else "",
         )
@@ -156,7 +157,7 @@ class ReplyReader:
             yield f"{self._id}/done", st.TurnEndStep()
 
 
-def whole_steps(id: str, row: dict[str, Any]) -> Iterator[NamedStep]:
+def whole_steps(id: str, row: dict[str, Any], tracked: TrackedFiles) -> Iterator[NamedStep]:
     """The steps of a message that contains its parts, as since 2.0."""
     text = row.get("text")
     match row.get("type"):
@@ -173,7 +174,7 @@ def whole_steps(id: str, row: dict[str, Any]) -> Iterator[NamedStep]:
             yield f"{id}/shell", st.MessageStep("user", words, name="command", trust="unverified")
         case "assistant":
             parts = dicts_in(row.get("content"))
-            reader = ReplyReader(id, row, parts)
+            reader = ReplyReader(id, row, parts, tracked)
             for named, _ in reader.parts([_with_times(part) for part in parts]):
                 yield from named
             yield from reader.end(row | {"finish": None})

@@ -20,6 +20,7 @@ from wakelog.importers.coding_agents.opencode.store import (
     session_ids,
     sessions_in,
 )
+from wakelog.importers.common.file_changes import TrackedFiles
 from wakelog.importers.source.files import Sample, digest
 from wakelog.importers.source.foreign_database import MAGIC, table_names
 from wakelog.importers.source.timestamps import microseconds
@@ -70,12 +71,13 @@ def _records(session: StoredSession) -> Iterator[tuple[SourceRecord, int]]:
     time = session.info.get("time")
     at = time.get("created") if isinstance(time, dict) else session.info.get("time_created")
     yield _record(session.id, named, microseconds(at), session.info), 0
+    files = TrackedFiles()
     for message in session.messages():
-        for record in _message(message):
+        for record in _message(message, files):
             yield record, 0
 
 
-def _message(message: StoredMessage) -> Iterator[SourceRecord]:
+def _message(message: StoredMessage, files: TrackedFiles) -> Iterator[SourceRecord]:
     row = message.row
     parts = [p for p in message.parts if not p.broken]
     for broken in (row, *message.parts):
@@ -87,9 +89,9 @@ def _message(message: StoredMessage) -> Iterator[SourceRecord]:
         return
     at = _created(row.data)
     if message.is_whole:
-        yield _record(row.id, list(whole_steps(row.id, row.data)), at, _without_content(row.data))
+        yield _record(row.id, list(whole_steps(row.id, row.data, files)), at, _without_content(row.data))
     elif row.data.get("role") == "assistant":
-        yield from _reply_records(row, parts, at)
+        yield from _reply_records(row, parts, at, files)
     else:
         named = list(user_steps(row.id, [p.data for p in parts]))
         yield _record(row.id, named, at, row.data)
@@ -97,8 +99,8 @@ def _message(message: StoredMessage) -> Iterator[SourceRecord]:
             yield _record(part.id, [], at, _without_content(part.data) if named else part.data)
 
 
-def _reply_records(row: StoredRow, parts: list[StoredRow], at: int) -> Iterator[SourceRecord]:
-    reader = ReplyReader(row.id, row.data, [p.data for p in parts])
+def _reply_records(row: StoredRow, parts: list[StoredRow], at: int, files: TrackedFiles) -> Iterator[SourceRecord]:
+    reader = ReplyReader(row.id, row.data, [p.data for p in parts], files)
     for part, (named, is_held) in zip(parts, reader.parts([p.data for p in parts]), strict=True):
         yield _record(part.id, named, _created(part.data) or at, _without_content(part.data) if is_held else part.data)
     yield _record(row.id, list(reader.end(row.data)), at, row.data)
