@@ -281,3 +281,16 @@ def test_a_session_that_was_left_is_closed_and_resume_goes_on_with_it(
     assert cli("resume", NAME, "--json").data["status"] == "active"
     cli("close", NAME)
     assert "reopen" in cli("resume", NAME).err
+
+
+def test_files_with_nothing_new_are_told_in_one_line(cli: Cli, transcript: Path) -> None:
+    text = transcript.read_text()
+    for number in range(1, 5):
+        other = f"{number}{SESSION[1:]}"
+        transcript.with_name(f"{other}.jsonl").write_text(text.replace(SESSION, other))
+    assert cli("import", "--yes").out.count("new turn") == 5
+    with transcript.open("a") as file:
+        file.write(json.dumps({"type": "summary", "summary": "Uploads", "leafUuid": "none"}) + "\n")
+    again = cli("import", "--yes").out
+    assert "4 files: everything was there already" in again
+    assert again.count(f"{SESSION}.jsonl") == 1

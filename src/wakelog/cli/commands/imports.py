@@ -19,7 +19,7 @@ from wakelog.cli.errors import PARTIAL
 from wakelog.cli.options import yes_option
 from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
 from wakelog.cli.places import find_time
-from wakelog.cli.text import inert_line, pluralize, size
+from wakelog.cli.text import fold_list, inert_line, pluralize, size
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.importers.discovery import FoundTranscript, find_in_folder, find_transcripts
 from wakelog.importers.formats import FORMATS, detect_format, get_format
@@ -30,6 +30,8 @@ from wakelog.store import Store
 CHUNK = 1 << 20
 BUNDLE = b'{"wakelog":'
 WATCH_S = 1.0
+SHOWN_MAX, KNOWN_MAX = 12, 3
+"""How many files are shown one by one, and how many of those that have nothing new."""
 
 
 class ImportedFile(msgspec.Struct, frozen=True):
@@ -55,6 +57,11 @@ class ImportedFile(msgspec.Struct, frozen=True):
     """Its sessions that were deleted before, and are left out."""
     gone_on: tuple[str, ...] = ()
     """Its sessions that continued here since, and stay as they are."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is nothing to tell about it."""
+        return self.ok and not (self.new_events or self.broken_count or self.warning or self.deleted or self.gone_on)
 
 
 @click.command("import")
@@ -156,18 +163,21 @@ def _offer(ctx: CommandContext, found: list[FoundTranscript], *, yes: bool) -> b
         ctx.say("No transcripts of coding agents were found on this machine.")
         ctx.suggest("wakelog import FILE", "wakelog demo", "wakelog enable claude-code")
         return False
-    ctx.say(f"Found on this machine: {summary(found)}   [read-only, nothing changed]")
+    parts = [*counts_of(found), "[read-only, nothing changed]"]
+    for line in fold_list("Found on this machine: ", parts, ctx.columns):
+        ctx.say(line)
     ctx.flush()
     if not yes:
         ctx.confirm("Import them?", yes=False, default=True)
     return True
 
 
-def summary(found: list[FoundTranscript]) -> str:
+def counts_of(found: list[FoundTranscript]) -> list[str]:
+    """How many transcripts each program has, and how large they are."""
     counts, sizes = Counter(f.format for f in found), defaultdict[str, int](int)
     for transcript in found:
         sizes[transcript.format] += transcript.size
-    return " · ".join(f"{get_format(f).TITLE} {n:,} ({size(sizes[f])})" for f, n in counts.most_common())
+    return [f"{get_format(f).TITLE} {n:,} ({size(sizes[f])})" for f, n in counts.most_common()]
 
 
 def _open_target(ctx: CommandContext, dry_run: bool, *, is_shared: bool) -> Store:
@@ -346,10 +356,14 @@ class _CountedReader:
 
 
 def _show(ctx: CommandContext, results: list[ImportedFile], dry_run: bool) -> None:
-    many = len(results) > 12
+    many = len(results) > SHOWN_MAX
+    known = sum(result.is_known for result in results)
     for result in results:
-        if not many or not result.ok or result.broken_count:
+        is_told = result.is_known and known > KNOWN_MAX
+        if not result.ok or result.broken_count or not (many or is_told):
             _show_one(ctx, result)
+    if known > KNOWN_MAX and not many:
+        ctx.say(f"{ctx.style('✔', fg='green')} {known} files: everything was there already")
     if many:
         changed = {name for r in results for name in r.changed or ((r.session,) if r.new_events else ())}
         turns, events = sum(r.turns for r in results), sum(r.new_events for r in results)
