@@ -61,17 +61,44 @@ def test_three_replicas_are_demanded_unless_the_url_says_otherwise(nats: NatsSer
     assert told.value.kind == "too-few-replicas"
 
 
-@pytest.mark.parametrize("limits", [{"max_age": 3_600_000_000_000}, {"max_msgs": 10, "discard": "old"}])
-def test_a_stream_that_would_drop_messages_is_refused(nats: NatsServer, tmp_path: Path, limits: dict[str, Any]) -> None:
-    engine = engine_on(nats, "n", store=tmp_path.name)
-    stream = engine._subjects.stream(0)
-    config = engine._await(engine._connection.api(f"STREAM.INFO.{stream}"))["config"] | limits
-    engine._await(engine._connection.api(f"STREAM.UPDATE.{stream}", config))
+@pytest.mark.parametrize("place", ["0", "names"])
+@pytest.mark.parametrize(
+    "limits",
+    [{"max_age": 3_600_000_000_000}, {"max_msgs": 10, "discard": "old"}, {"max_msgs_per_subject": 3}],
+    ids=lambda limits: next(iter(limits)),
+)
+def test_a_stream_that_would_drop_messages_is_refused(
+    nats: NatsServer, tmp_path: Path, place: str, limits: dict[str, Any]
+) -> None:
+    told = _opened_with(nats, tmp_path.name, place, limits)
+    assert next(iter(limits)) in told.message
+    assert f"nats stream edit wl-{tmp_path.name}-{place}" in told.hint
+
+
+@pytest.mark.parametrize("wrong", ["no_ack", "persist_mode", "storage"])
+def test_a_stream_that_acknowledges_what_is_not_on_a_disk_is_refused(
+    nats: NatsServer, tmp_path: Path, wrong: str
+) -> None:
+    settings: dict[str, Any] = {"no_ack": True, "persist_mode": "async", "storage": "memory"}
+    more = {"allow_atomic": False} if wrong == "persist_mode" else {}
+    told = _opened_with(nats, tmp_path.name, "0", {wrong: settings[wrong], **more}, anew=wrong != "no_ack")
+    assert {"no_ack": "no_ack is on", "persist_mode": "before it syncs", "storage": "in memory"}[wrong] in told.message
+
+
+def _opened_with(nats: NatsServer, name: str, place: str, more: dict[str, Any], *, anew: bool = False) -> Any:
+    """Changes a stream of a store behind its back, some settings only by making it `anew`; the refusal to open it."""
+    engine = engine_on(nats, "n", store=name)
+    stream = f"wl-{name}-{place}"
+    config = engine._await(engine._connection.api(f"STREAM.INFO.{stream}"))["config"] | more
+    if anew:
+        engine._await(engine._connection.api(f"STREAM.DELETE.{stream}"))
+    engine._await(engine._connection.api(f"STREAM.{'CREATE' if anew else 'UPDATE'}.{stream}", config))
     engine.close()
     with pytest.raises(UnsupportedError) as told:
-        engine_on(nats, "n", store=tmp_path.name)
+        engine_on(nats, "n", store=name)
     assert told.value.kind == "stream-drops"
-    assert next(iter(limits)) in told.value.message
+    assert stream in told.value.message
+    return told.value
 
 
 def test_a_server_before_2_12_is_refused(tmp_path: Path) -> None:

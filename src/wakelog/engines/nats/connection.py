@@ -26,7 +26,10 @@ from wakelog.errors import UnavailableError, WakelogError
 
 PATIENCE_S = 20.0
 TRY_S = 2.5
-"""How long to wait for one answer. A stream that lost its leader answers after two to six seconds."""
+"""How long to wait for one answer."""
+AGAIN_S = 0.25
+"""How long to wait before a read is sent again. A stream without a leader does not answer reads at all, and a new leader
+is elected after four to nine seconds: a client that only waited would notice it late."""
 MOVE_S = 5.0
 """After this long without reaching a leader, another server is tried. Longer than most elections."""
 RUN_MAX = 256
@@ -34,6 +37,7 @@ RUN_BYTES = 4 << 20
 BATCHES_MAX = 12
 """How many batches this process opens in one stream at a time. The server allows 50 in total."""
 _PAUSE_S, _PAUSE_MAX_S = 0.02, 0.5
+_READS = ("STREAM.MSG.GET.", "STREAM.INFO.")
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 T = TypeVar("T")
@@ -166,7 +170,26 @@ class NatsConnection:
         return await self.retry(lambda: self._api(name, data), patience_s=patience_s)
 
     async def _api(self, name: str, data: bytes) -> dict[str, Any]:
-        answer = decode_answer(await self._ask(f"$JS.API.{name}", data))
+        place, future = self._expect(TRY_S)
+        sending: asyncio.TimerHandle | None = None
+
+        def send() -> None:
+            nonlocal sending
+            if name.startswith(_READS):
+                sending = asyncio.get_running_loop().call_later(AGAIN_S, send_again)
+            self._send(f"$JS.API.{name}", data, place, None)
+
+        def send_again() -> None:
+            with contextlib.suppress(Exception):  # whoever waits is told by the client, or after TRY_S
+                send()
+
+        try:
+            send()
+            answer = decode_answer(await future)
+        finally:
+            self._client.drop(place)
+            if sending is not None:
+                sending.cancel()
         self._failing_since = None
         return answer
 

@@ -117,8 +117,9 @@ class StoreStreams:
         """Checks that no stream drops messages or has too few replicas."""
         for name, info in (await self._infos(shards)).items():
             _check_replicas(name, info["config"], replicas)
-            if name != self._subjects.names_stream:
-                _check_shard(name, info["config"])
+            is_shard = name != self._subjects.names_stream
+            _check_limits(name, info["config"], 0 if is_shard else 1)
+            _check_abilities(name, info["config"], ("allow_atomic", "allow_direct") if is_shard else ("allow_direct",))
 
     async def check_sync(self, shards: int, monitors: Sequence[str]) -> None:
         """Checks that every server with a replica syncs each message. A server that is down is skipped if a majority of
@@ -207,30 +208,36 @@ def _unseen(missing: set[str], places: Sequence[str]) -> UnsupportedError:
     )
 
 
-def _check_shard(name: str, config: dict[str, Any]) -> None:
+def _check_limits(name: str, config: dict[str, Any], per_subject: int) -> None:
+    """Checks that the stream keeps every message, or with `per_subject` the last so many of each subject."""
     drops = [
         f"{key}={config[key]}"
-        for key, unlimited in (
-            ("max_msgs", -1),
-            ("max_bytes", -1),
-            ("max_age", 0),
-            ("max_msgs_per_subject", -1),
-            ("retention", "limits"),
-        )
-        if config.get(key, unlimited) != unlimited and not (key.startswith("max_msgs") and config[key] == 0)
+        for key, unlimited in (("max_msgs", -1), ("max_bytes", -1), ("max_age", 0), ("retention", "limits"))
+        if config.get(key, unlimited) not in (unlimited, 0)
     ]
     # A size limit is fine if a full stream refuses new messages, because then it drops nothing.
-    if [d for d in drops if not d.startswith(("max_msgs=", "max_bytes="))] or (drops and config["discard"] != "new"):
+    if config["discard"] == "new":
+        drops = [each for each in drops if not each.startswith(("max_msgs=", "max_bytes="))]
+    if max(0, config.get("max_msgs_per_subject", 0)) != per_subject:
+        drops.append(f"max_msgs_per_subject={config.get('max_msgs_per_subject')}")
+    if drops:
+        limits = f"--max-age=0 --max-msgs=-1 --max-bytes=-1 --max-msgs-per-subject={per_subject or -1}"
         raise UnsupportedError(
             f"the stream {name} would drop messages: {', '.join(drops)}",
             kind="stream-drops",
-            hint=f"nats stream edit {name} --max-age=0 --max-msgs=-1 --max-bytes=-1 --max-msgs-per-subject=-1",
+            hint=f"nats stream edit {name} {limits}",
         )
-    wrong = [key for key in ("allow_atomic", "allow_direct") if not config.get(key)]
-    wrong += [key for key in ("deny_delete", "sealed") if config.get(key)]
-    if wrong or config.get("storage") != "file":
+
+
+def _check_abilities(name: str, config: dict[str, Any], needed: Sequence[str]) -> None:
+    wrong = [f"{key} is off" for key in needed if not config.get(key)]
+    wrong += [f"{key} is on" for key in ("deny_delete", "sealed", "no_ack") if config.get(key)]
+    wrong += [f"it has {key}" for key in ("mirror", "sources", "subject_transform") if config.get(key)]
+    wrong += ["it is stored in memory"] if config.get("storage") != "file" else []
+    wrong += ["it acknowledges before it syncs"] if config.get("persist_mode") == "async" else []
+    if wrong:
         raise UnsupportedError(
-            f"the stream {name} is not as this store needs it: {', '.join(wrong) or 'it is stored in memory'}",
+            f"the stream {name} is not as this store needs it: {', '.join(wrong)}",
             kind="stream-drops",
             hint="create the streams with wakelog store create",
         )
