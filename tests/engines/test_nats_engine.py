@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from nats.aio.client import Client
 
 import wakelog
 from tests.engines.nats_server import NatsServer
@@ -351,6 +352,41 @@ def test_an_answer_that_does_not_come_is_looked_for(engine: NatsEngine, monkeypa
     assert engine.submit(writer.seal(fact("b"))).result().seq == 3
     assert stored(engine, writer.session) == expected(*writer.commits)
     assert told._waiting == {}
+
+
+def test_a_read_that_nobody_answers_is_sent_again(tmp_path: Path) -> None:
+    """A stream without a leader answers no reads. Here another client answers for it, after some."""
+    server = NatsServer(folder=tmp_path / "plain", plain=True).start().wait()
+
+    async def run() -> tuple[int, float]:
+        asked: list[bytes] = []
+
+        async def answer(message: Any) -> None:
+            asked.append(message.data)
+            if len(asked) == 3:
+                await message.respond(msgspec.json.encode({"message": {"seq": 7, "subject": "s", "data": ""}}))
+
+        stream, asking = Client(), connection.NatsConnection([server.address], {})
+        await stream.connect(server.address)
+        await stream.subscribe("$JS.API.STREAM.MSG.GET.x", cb=answer)
+        await stream.flush()
+        await asking.open()
+        began = time.monotonic()
+        found = await asking.last("x", "s")
+        took = time.monotonic() - began
+        assert found is not None
+        assert found.seq == 7
+        await asyncio.sleep(3 * connection.AGAIN_S)  # an answered read is not sent again
+        await asking.close()
+        await stream.close()
+        return len(asked), took
+
+    try:
+        count, took = asyncio.run(run())
+    finally:
+        server.stop()
+    assert count == 3
+    assert took < connection.TRY_S
 
 
 def test_many_who_append_at_once_wake_the_loop_once(engine: NatsEngine) -> None:

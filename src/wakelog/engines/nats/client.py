@@ -19,7 +19,6 @@ from nats.aio.client import Client
 
 LOOK_S = 0.25
 """How often to check for overdue answers."""
-_NEWLINES = str.maketrans("\r\n", "  ")
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
@@ -101,24 +100,29 @@ class RequestClient(Client):
 
     # Sending
 
-    def send(self, subject: str, data: bytes, reply: str = "", headers: dict[str, str] | None = None) -> None:
-        """Sends a message with the others of this round of the loop. The subject is not checked."""
+    def send(self, subject: str, data: bytes, reply: str = "", lines: str = "") -> None:
+        """Sends a message, with header `lines`, together with the others of this round of the loop. The subject is not
+        checked."""
         if not self.is_connected:
             raise nats.errors.ConnectionReconnectingError
         if len(data) > self.max_payload:
             raise nats.errors.MaxPayloadError
         to = f"{subject} {reply}" if reply else subject
-        if headers:
-            lines = "".join(f"{key}: {value.translate(_NEWLINES)}\r\n" for key, value in headers.items())
+        if lines:
             head = f"NATS/1.0\r\n{lines}\r\n".encode()
             command = b"HPUB %s %d %d\r\n%s%s\r\n" % (to.encode(), len(head), len(head) + len(data), head, data)
         else:
             command = b"PUB %s %d\r\n%s\r\n" % (to.encode(), len(data), data)
+        if not self._pending:
+            asyncio.get_running_loop().call_soon(self._write_pending)
         self._pending.append(command)
         self._pending_data_size += len(command)
-        assert self._flush_queue is not None
-        if self._flush_queue.empty():
-            self._flush_queue.put_nowait(asyncio.get_running_loop().create_future())
+
+    def _write_pending(self) -> None:
+        """Does what the driver's own task does, without waking it."""
+        if self._pending and self.is_connected and self._transport is not None:
+            commands, self._pending, self._pending_data_size = self._pending, [], 0
+            self._transport.writelines(commands)
 
     async def end(self) -> None:
         if self._timer is not None:

@@ -21,7 +21,14 @@ import nats.errors
 
 from wakelog.engines.nats.client import Answer, RequestClient
 from wakelog.engines.nats.errors import JetStreamRefusal, is_login_refusal, is_temporary, translate_error
-from wakelog.engines.nats.stream_message import NewMessage, StreamMessage, decode_answer, decode_stored, delivered
+from wakelog.engines.nats.stream_message import (
+    NewMessage,
+    StreamMessage,
+    decode_answer,
+    decode_stored,
+    delivered,
+    header_line,
+)
 from wakelog.errors import UnavailableError, WakelogError
 
 PATIENCE_S = 20.0
@@ -177,7 +184,7 @@ class NatsConnection:
             nonlocal sending
             if name.startswith(_READS):
                 sending = asyncio.get_running_loop().call_later(AGAIN_S, send_again)
-            self._send(f"$JS.API.{name}", data, place, None)
+            self._send(f"$JS.API.{name}", data, place)
 
         def send_again() -> None:
             with contextlib.suppress(Exception):  # whoever waits is told by the client, or after TRY_S
@@ -193,10 +200,10 @@ class NatsConnection:
         self._failing_since = None
         return answer
 
-    async def _ask(self, subject: str, data: bytes, headers: dict[str, str] | None = None) -> Answer:
+    async def _ask(self, subject: str, data: bytes, lines: str) -> Answer:
         place, future = self._expect(TRY_S)
         try:
-            self._send(subject, data, place, headers)
+            self._send(subject, data, place, lines)
             return await future
         finally:
             self._client.drop(place)
@@ -214,10 +221,10 @@ class NatsConnection:
 
         return self._client.expect(settle, within_s), future
 
-    def _send(self, subject: str, data: bytes, reply: str, headers: dict[str, str] | None) -> None:
+    def _send(self, subject: str, data: bytes, reply: str, lines: str = "") -> None:
         if self._is_closed:
             raise UnavailableError("the store was closed", kind="store-closed", hint="open it again")
-        self._client.send(subject, data, reply, headers)
+        self._client.send(subject, data, reply, lines)
 
     # Reading
 
@@ -275,14 +282,14 @@ class NatsConnection:
 
         to = self._client.expect(take, within_s)
         try:
-            found = await self._run(stream, _encode(body), {"Nats-Trace-Dest": to})
+            found = await self._run(stream, _encode(body), header_line("Nats-Trace-Dest", to))
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(has_first.wait(), within_s)
         finally:
             self._client.drop(to)
         return found, traces
 
-    async def _run(self, stream: str, body: bytes, headers: dict[str, str] | None = None) -> list[StreamMessage]:
+    async def _run(self, stream: str, body: bytes, lines: str = "") -> list[StreamMessage]:
         found: list[StreamMessage] = []
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -303,7 +310,7 @@ class NatsConnection:
 
         reply = self._client.expect(take, 4 * TRY_S)
         try:
-            self._send(f"$JS.API.DIRECT.GET.{stream}", body, reply, headers)
+            self._send(f"$JS.API.DIRECT.GET.{stream}", body, reply, lines)
             await done
         except TimeoutError:
             if not found:
@@ -329,7 +336,7 @@ class NatsConnection:
         knows what a missing answer means. JetStreamRefusal if an expectation is not met."""
         if len(messages) == 1:
             [only] = messages
-            return self._stored_at(await self._ask(only.subject, only.data, only.headers()))
+            return self._stored_at(await self._ask(only.subject, only.data, only.lines))
         async with self._batches.setdefault(stream, asyncio.Semaphore(BATCHES_MAX)):
             return await self._put_batch(messages)
 
@@ -348,7 +355,7 @@ class NatsConnection:
 
         place = self._client.expect(settle, TRY_S)
         try:
-            self._send(message.subject, message.data, place, message.headers())
+            self._send(message.subject, message.data, place, message.lines)
         except Exception as exc:
             self._client.drop(place)
             asyncio.get_running_loop().call_soon(on_stored, exc)
@@ -373,11 +380,11 @@ class NatsConnection:
         first = self._client.expect(first_answered, limit_s)
         try:
             for number, message in enumerate(messages, 1):
-                headers = message.headers() | {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
+                lines = f"{message.lines}Nats-Batch-Id: {batch}\r\nNats-Batch-Sequence: {number}\r\n"
                 if number == len(messages):
-                    headers["Nats-Batch-Commit"] = "1"
+                    lines += "Nats-Batch-Commit: 1\r\n"
                 to = reply if number == len(messages) else first if number == 1 else ""
-                self._send(message.subject, message.data, to, headers)
+                self._send(message.subject, message.data, to, lines)
             return self._stored_at(await future)
         finally:
             self._client.drop(reply)

@@ -12,6 +12,7 @@ from wakelog.engines.nats.errors import JetStreamRefusal
 
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _EXPECTED_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
+_NEWLINES = str.maketrans("\r\n", "  ")
 
 
 class StreamMessage(msgspec.Struct, frozen=True, gc=False):
@@ -31,15 +32,19 @@ class NewMessage(msgspec.Struct, frozen=True, gc=False):
     behind: str = ""
     message_id: str = ""
 
-    def headers(self) -> dict[str, str]:
-        found = {}
-        if self.expected is not None:
-            found[_EXPECTED] = str(self.expected)
+    @property
+    def lines(self) -> str:
+        """The lines of its headers."""
+        found = "" if self.expected is None else f"{_EXPECTED}: {self.expected}\r\n"
         if self.behind:
-            found[_EXPECTED_OF] = self.behind
+            found += header_line(_EXPECTED_OF, self.behind)
         if self.message_id:
-            found["Nats-Msg-Id"] = self.message_id
+            found += header_line("Nats-Msg-Id", self.message_id)
         return found
+
+
+def header_line(name: str, value: str) -> str:
+    return f"{name}: {value.translate(_NEWLINES)}\r\n"
 
 
 class _StoredError(msgspec.Struct, frozen=True, gc=False):
