@@ -112,7 +112,7 @@ def _run(
         history = load.finish()
     finally:
         load.kill()
-    verdict = judge_store(url, history)
+    verdict = judge_store(url, history, load.effects)
     (folder / "throughput.svg").write_text(plot(history, load.marks, load.began), encoding="utf-8")
     return _page(title, history, windows, verdict, folder), verdict
 
@@ -129,10 +129,10 @@ def _page(
         f"## {title}",
         "",
         f"{verdict.appends:,} appends were acknowledged in {lasted:.0f} s by {CLIENTS} processes, and {verdict.heads:,}"
-        f" heads were read. Without an answer at the end: {verdict.unknown}. Old heads told to somebody who had not"
-        f" seen the newer one: {verdict.stale}.",
+        f" heads were read. {verdict.effects:,} calls had an effect. Without an answer at the end: {verdict.unknown}."
+        f" Old heads told to somebody who had not seen the newer one: {verdict.stale}.",
         "",
-        f"Lost, doubled, out of order or altered: **{len(verdict.faults)}**.",
+        f"Lost, doubled, out of order or altered, or done twice: **{len(verdict.faults)}**.",
         *(f"- {fault}" for fault in verdict.faults[:20]),
         "",
         "| fault | times | longest time without any append, s | longest append, s |",

@@ -1,11 +1,13 @@
 """One client process of the chaos runs. It works until it is told to stop, and writes down what it did.
 
 Each client appends to sessions of its own and to sessions that all clients share, asks for heads, forks, takes leases,
-and follows a shared session. Every append has an id: an append without an answer is repeated with the same one, until
-it is answered. What it does goes to a file, a line of JSON each, written when it is over."""
+follows a shared session, and makes the same calls with effects as all others. Every append has an id: an append without
+an answer is repeated with the same one, until it is answered. What it does goes to a file, a line of JSON each, written
+when it is over."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import sys
@@ -55,6 +57,7 @@ class ChaosClient:
         names = [f"{self.name}-{i}" for i in range(OWN)] + [f"shared-{i}" for i in range(SHARED)]
         threads = [threading.Thread(target=self._guarded, args=(self._write, n)) for n in names]
         threads.append(threading.Thread(target=self._guarded, args=(self._follow, "shared-0")))
+        threads.append(threading.Thread(target=self._guarded, args=(self._act, "acts")))
         for thread in threads:
             thread.start()
         sys.stdin.readline()  # until told to stop
@@ -116,6 +119,22 @@ class ChaosClient:
             return  # without an answer it may be there, and then it is empty
         for i in range(2):
             self._append(fork, f"{self.name}/{session.id}/{number}/fork/{i}")
+
+    def _act(self, name: str) -> None:
+        """Calls with effects: all clients make the same ones, and one of them may run each."""
+        session = self._patiently(lambda: self.store.session(name))
+
+        def effect(step: int) -> None:
+            self.note({"effect": f"{name}/{step}"})
+
+        for step in itertools.count(1):
+            if self._stop.is_set():
+                return
+            try:
+                session.call(effect, {"step": step}, id=f"step-{step}")
+            except WakelogError as exc:  # it may have run or not; the next one is another
+                self.note({"lost": exc.kind, "at": time.monotonic()})
+            time.sleep(0.02)
 
     def _follow(self, name: str) -> None:
         """A tail: every event once, in order, without a hole."""

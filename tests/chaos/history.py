@@ -45,6 +45,7 @@ class Verdict(msgspec.Struct):
     unknown: int = 0
     heads: int = 0
     stale: int = 0
+    effects: int = 0
     faults: list[str] = []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ class Load:
         self.began = time.monotonic()
         self.marks: list[tuple[float, str]] = []
         """When something was done to the servers."""
+        self.effects: list[str] = []
+        """What the clients' calls did, once they are finished."""
         self._files = [folder / f"c{i}.ndjson" for i in range(len(urls))]
         self._clients = [self._client(i, url) for i, url in enumerate(urls)]
 
@@ -85,6 +88,7 @@ class Load:
             assert client.wait(HUNG_S) == 0, (self.folder / f"c{i}.err").read_text()
         records = [r for file in self._files for r in self._records(file)]
         assert [r["error"] for r in records if "error" in r] == []
+        self.effects = [r["effect"] for r in records if "effect" in r]
         return [o for file in self._files for o in self._operations(file)]
 
     def kill(self) -> None:
@@ -97,8 +101,8 @@ class Load:
                 client.wait()
 
 
-def judge_store(url: str, history: Sequence[Operation]) -> Verdict:
-    """Reads everything that the store has, verifies it, and holds the history against it."""
+def judge_store(url: str, history: Sequence[Operation], effects: Sequence[str] = ()) -> Verdict:
+    """Reads everything that the store has, verifies it, and holds the history and the effects against it."""
     logs: dict[str, list[tuple[int, str]]] = {}
     broken: list[str] = []
     with wakelog.open(url, create=False) as store:
@@ -106,9 +110,12 @@ def judge_store(url: str, history: Sequence[Operation]) -> Verdict:
             session = store.resume(head.session)
             if not session.verify().ok:
                 broken.append(f"{head.session} does not verify")
+                continue
             after = head.fork.at if head.fork is not None else 0
             found = session.log.entries(after=after)
             logs[head.session] = [(e.seq, str(e.body["key"])) for e in found if e.kind == "fact.recorded"]
     verdict = check(history, logs)
     verdict.faults += broken
+    verdict.effects = len(effects)
+    verdict.faults += [f"{what} was done {times} times" for what, times in Counter(effects).items() if times > 1]
     return verdict

@@ -56,9 +56,10 @@ def _try(cluster: NatsCluster, tmp_path: Path, what: str, do: Callable[[Any, Loa
     finally:
         load.kill()
     settle(_Named(cluster, space))  # type: ignore[arg-type]
-    verdict = judge_store(urls[0], history)
+    verdict = judge_store(urls[0], history, load.effects)
     assert verdict.faults == []
     assert verdict.appends > 60
+    assert verdict.effects > 10
 
 
 def test_a_store_is_opened_and_made_use_of_while_a_server_is_down(cluster: NatsCluster) -> None:

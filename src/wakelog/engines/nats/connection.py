@@ -35,8 +35,8 @@ PATIENCE_S = 20.0
 TRY_S = 2.5
 """How long to wait for one answer."""
 AGAIN_S = 0.25
-"""How long to wait before a read is sent again. A stream without a leader does not answer reads at all, and a new leader
-is elected after four to nine seconds: a client that only waited would notice it late."""
+"""How long to wait before a read is sent again. A stream without a leader does not answer reads at all, and the next
+leader is elected after four to nine seconds: a client that only waited would notice it late."""
 MOVE_S = 5.0
 """After this long without reaching a leader, another server is tried. Longer than most elections."""
 RUN_MAX = 256
