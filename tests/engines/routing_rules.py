@@ -8,7 +8,9 @@ neither. `Verdict.reach` says what that makes of the statement:
     all       it asks all workers, each about its own part: the tables in it are bound to each other
 
 Anything else is a fault, as is what no such server takes: volatile functions beside distributed tables, keys without
-the distribution column, foreign keys, sequences, locks, recursive queries, savepoints, changed distribution columns."""
+the distribution column, foreign keys, sequences, locks, recursive queries, savepoints, changed distribution columns,
+outer joins that keep the rows of a table which every worker has, and windows over all workers. So is the size of a
+table as a plain server tells it: on the coordinator a distributed table is an empty shell."""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from typing import Any
 
 import pglast
 from pglast import parse_sql
-from pglast.enums import BoolExprType, ConstrType, SetOperation
+from pglast.enums import BoolExprType, ConstrType, JoinType, SetOperation
 
 ast: Any = pglast.ast  # its types make everything optional
 Item = tuple[Any, ...]
@@ -27,6 +29,7 @@ PLAIN = (
     "TransactionStmt", "ListenStmt", "VacuumStmt", "ReindexStmt", "DropStmt",
 )  # fmt: skip
 ROW_CONSTRAINTS = (ConstrType.CONSTR_NOTNULL, ConstrType.CONSTR_PRIMARY, ConstrType.CONSTR_UNIQUE)
+SIZES = {"pg_total_relation_size", "pg_relation_size", "pg_table_size", "pg_indexes_size"}
 SETTINGS = {"enable_seqscan", "idle_in_transaction_session_timeout", "lock_timeout"}
 
 
@@ -55,9 +58,11 @@ class Verdict:
         self.node: Any = raw.stmt
         self._judge()
         self.reach = self._reach()
-        if self._found:
-            for name in functions(self.node):
-                self._refuse_if(is_volatile(name), f"{name}() is volatile")
+        for name in functions(self.node):
+            self._refuse_if(name in SIZES, f"{name}() sees an empty table")
+            self._refuse_if(bool(self._found) and is_volatile(name), f"{name}() is volatile")
+        is_window = any(isinstance(each, ast.FuncCall) and each.over is not None for each in walk(self.node))
+        self._refuse_if(self.reach == "all" and is_window, "a window over all workers")
 
     def _refuse_if(self, is_so: bool, why: str) -> None:
         if is_so:
@@ -192,8 +197,13 @@ class Verdict:
                 scope.append((node.alias.aliasname, inner, ""))
                 names[node.alias.aliasname] = ("scope", inner)
             case "JoinExpr":
+                before = len(self._found)
                 self._from(node.larg, names, scope)
+                between = len(self._found)
                 self._from(node.rarg, names, scope)
+                is_right_spread = len(self._found) > between
+                is_whole = node.jointype == JoinType.JOIN_LEFT and between == before and is_right_spread
+                self._refuse_if(is_whole and self._is_everywhere(node.larg), "rows that every worker has are kept")
                 self._within([node.quals], names, scope)
             case "RangeFunction":
                 self._count += 1
@@ -201,6 +211,10 @@ class Verdict:
                     names[node.alias.aliasname] = ("scope", self._count)
             case other:
                 raise Fault(f"{other} in from: {self._statement}")
+
+    def _is_everywhere(self, node: Any) -> bool:
+        """Whether it is a table that every worker has."""
+        return isinstance(node, ast.RangeVar) and self._places.get(node.relname, ("", 0))[0] is None
 
     def _within(self, conditions: list[Any], names: dict[str, Any], scope: list[tuple[str, int, str]]) -> None:
         """Collects equalities that must hold, and visits the queries inside conditions."""
@@ -246,7 +260,8 @@ class Verdict:
                 self._refuse_if(not is_told, "a conflict beyond a shard")
                 self._unchanged(node.onConflictClause.targetList, key)
         told = node.returningClause.exprs if node.returningClause is not None else ()
-        return {each.val.fields[-1].sval: ("column", self._count, each.val.fields[-1].sval) for each in told}
+        columns = [each.val.fields[-1].sval for each in told if isinstance(each.val, ast.ColumnRef)]
+        return {column: ("column", self._count, column) for column in columns}
 
     def _change(self, node: Any, names: dict[str, Any]) -> dict[str, Item | None]:
         self.is_change = True

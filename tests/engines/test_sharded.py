@@ -3,20 +3,28 @@ a stand-in for the extension, and every statement that is sent is parsed and jud
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import contextlib
+import importlib
+import inspect
 import re
 import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any
 
 import asyncpg
 import msgspec
+import pglast
 import pytest
+from pglast import parse_sql
 
 import wakelog
+import wakelog.engines.postgres as postgres_package
 from tests.engines.postgres_server import Server
 from tests.engines.routing_rules import Fault, Verdict
 from tests.engines.sharded_stand_in import SQL
@@ -26,11 +34,12 @@ from tests.index.test_shared import answers
 from wakelog import errors
 from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.engine import Engine
-from wakelog.engines.postgres import PostgresEngine, distribution, inspection, statements
+from wakelog.engines.postgres import PostgresEngine, distribution, inspection, migrations, rewrite, statements
 from wakelog.engines.postgres.engine import READ_CONNECTIONS
 from wakelog.engines.postgres.notes import Notes
 from wakelog.index import dialect
 from wakelog.index.questions import IndexQuestion
+from wakelog.index.shard_book import ShardedDatabase
 from wakelog.index.shared_index import SharedDatabase
 from wakelog.log.removal import erase, prune
 from wakelog.maintenance.info import info
@@ -256,6 +265,9 @@ def test_a_statement_that_is_not_for_one_worker_is_found_out(judge: Judge) -> No
         "set plan_cache_mode = force_generic_plan",
         "savepoint here",
         "create temporary table x (a text)",
+        "select pg_total_relation_size('wl_commit'::regclass)",
+        "select 1 from wl_mark m left join wl_session s on s.root = m.name where s.root = $1::text",
+        "select row_number() over (order by s.session) from wl_session s where s.ns = $1::text",
         "select name from wl_title where root = $1",
     ):
         with pytest.raises((Fault, ValueError)):
@@ -264,6 +276,43 @@ def test_a_statement_that_is_not_for_one_worker_is_found_out(judge: Judge) -> No
     assert judge(routed).reach == "one"
     assert judge(routed.replace("s.root = $1::text", "s.ns = $1::text")).reach == "all"
     assert judge("select version from wl_version").reach == "none"
+
+
+PLAIN_ONLY = {statements.APPEND, statements.APPEND_ONE, statements.INSERT, inspection._TABLE_BYTES, rewrite._TABLES}
+"""What only a server without workers is sent."""
+_VERBS = re.compile(r"\s*(select|insert|update|delete|with|create|drop|alter|set|vacuum|analyze)\s", re.IGNORECASE)
+
+
+def _statements_in(module: ModuleType) -> Iterator[str]:
+    """The statements in a module's values and, as far as they are plain text, in its functions."""
+    source = ast.walk(ast.parse(inspect.getsource(module)))
+    inside = [node.value for node in source if isinstance(node, ast.Constant)]
+    values: list[Any] = [value for name, value in vars(module).items() if not name.startswith("__")]
+    for value in (*values, *inside):
+        several = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else (value,)
+        for text in several:
+            if isinstance(text, str) and _VERBS.match(text) and not {"{", "…"} & set(text):
+                with contextlib.suppress(pglast.parser.ParseError):  # a part of a statement, or prose
+                    parse_sql(text)
+                    yield text
+
+
+def test_every_statement_is_judged_sent_or_not(judge: Judge) -> None:
+    packages = [
+        importlib.import_module(f"{postgres_package.__name__}.{m.name}")
+        for m in iter_modules(postgres_package.__path__)
+    ]
+    found = {text for module in packages for text in _statements_in(module)}
+    found |= {*statements.schema(), *dialect.schema()}
+    found |= {text for step in migrations.STEPS for text in step.statements}
+    parts = {inspection._OF_SESSION, statements._HEADS}  # of other statements
+    assert len(found) > 100
+    for statement in found - PLAIN_ONLY - parts:
+        if judge(statement).reach == "all":
+            assert " ".join(statement.split()) in ASKS_ALL, statement
+    for statement in PLAIN_ONLY:
+        with pytest.raises(Fault):
+            judge(statement)
 
 
 def test_an_append_is_sent_on_as_it_is(judge: Judge) -> None:
@@ -357,6 +406,13 @@ def test_the_index_is_asked_on_one_worker(sharded: str, sent: set[str], judge: J
     asked = [each for each in sent if re.search(r"\b(from|into|update) wi_(?!version)", each)]
     assert len(asked) > 100
     assert {judge(each).reach for each in asked} == {"one"}
+
+
+def test_projectors_do_not_share_an_index_on_workers(sharded: str) -> None:
+    with pytest.raises(errors.UnsupportedError) as told:
+        ShardedDatabase(sharded, "nats team default")
+    assert told.value.kind == "index-distributed"
+    assert "another database" in told.value.hint
 
 
 def _question(kind: type[IndexQuestion], session: str) -> IndexQuestion:

@@ -17,6 +17,8 @@ from typing import Any
 
 import msgspec
 
+from wakelog.engines.postgres import distribution
+from wakelog.errors import UnsupportedError
 from wakelog.index.shared_index import SharedConnection, SharedDatabase
 from wakelog.model.ids import Seq, SessionId
 
@@ -77,6 +79,16 @@ _GONE = f"delete from wi_projector where ns = $1::text and (until <= {_NOW} or i
 _LIVE = f"select id from wi_projector where ns = $1::text and until > {_NOW} order by id"
 
 
+async def _refuse_workers(db: Any) -> None:
+    """Projectors lock a table, and ask for the time in every statement: a sharded server has one or the other not."""
+    if await distribution.is_distributed(db):
+        raise UnsupportedError(
+            "this database spreads a store over workers, and projectors cannot share an index there",
+            kind="index-distributed",
+            hint="name another database: ?index=postgresql://…",
+        )
+
+
 class ShardRow(msgspec.Struct, frozen=True):
     """How far a shard was projected, its newest projected commit, and its owner (empty: none)."""
 
@@ -100,6 +112,7 @@ class ShardedDatabase(SharedDatabase):
     def _open(self) -> None:
         super()._open()
         with self._translated_errors(), self._connection() as db:
+            self.run(_refuse_workers(db))
             self.run(self._made(db, (_SHARD_TABLE, _PROJECTOR_TABLE)))
 
     def _stop_others(self, db: SharedConnection) -> None:

@@ -125,7 +125,11 @@ class SharedDatabase:
         self._url = url
         self._is_closed = False
         self._begin()
-        self._open()
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
 
     def _begin(self) -> None:
         self._pid = os.getpid()

@@ -90,11 +90,11 @@ async def _run(db: Any, statement: str) -> None:
 
 
 async def _make_index(db: Any, name: str, statement: str) -> None:
-    while not await db.fetchval("select pg_try_advisory_lock($1)", _INDEX_LOCK):
+    while not await db.fetchval("select pg_try_advisory_lock($1::bigint)", _INDEX_LOCK):
         await asyncio.sleep(_PAUSE_S)
     try:
         if await db.fetchval(_IS_INVALID, name):
             await db.execute(f"drop index concurrently if exists {name}")
         await db.execute(statement)
     finally:
-        await db.execute("select pg_advisory_unlock($1)", _INDEX_LOCK)
+        await db.execute("select pg_advisory_unlock($1::bigint)", _INDEX_LOCK)
