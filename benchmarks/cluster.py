@@ -6,7 +6,7 @@ The bare driver publishes the bytes of each turn with nats-py, one message a tur
 session, with a message id, a task for each session and one connection. It checks nothing and seals nothing. Both run in
 the same round, interleaved, on streams with three replicas that sync each message, and in both the first turn of each
 session is stored before the clock runs: what opening a session costs, growth tells. The servers are started from the
-test suite's wheel, on loopback; processor time is that of the client's process alone.
+test suite's wheel, on loopback. Processor time is told of the client's process and of the three servers.
 
 A fleet has many processes. So 64 sessions are also spread over several, on both sides: each process has its interpreter
 and its connection, all begin together, and the rate is that until the last one is done.
@@ -21,12 +21,14 @@ import argparse
 import asyncio
 import itertools
 import multiprocessing
+import os
 import random
 import statistics
 import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -102,15 +104,42 @@ async def make_stream(cluster: NatsCluster) -> None:
 
 def measure_appends(cluster: NatsCluster, counts: list[int], total: int, rounds: int) -> None:
     turns = make_turns(total)
-    print(f"{'sessions':>8}  {'bare/s':>8}  {'ours/s':>8}  ratio (median, spread)   µs of the client: bare, ours")
+    print(
+        f"{'sessions':>8}  {'bare/s':>8}  {'ours/s':>8}  ratio (median, spread)"
+        "   µs of the client: bare, ours   of the three servers: bare, ours"
+    )
     for count in counts:
         share = turns[: max(8, total // count)]
         rates: list[Rates] = []
+        served: list[tuple[float, float]] = []
         for number in range(rounds + 1):  # the first warms up
-            low = bare(addresses(cluster), share, count, f"b{count}-{number}")
-            high = ours(within(cluster.url, f"o{count}-{number}"), share, count, "s")
-            rates += [(*low, *high[:2])] if number else []
-        _say(count, rates, f"target {WANTED[count]:g}")
+            begun: list[float] = []
+
+            def ready(begun: list[float] = begun) -> None:
+                begun.append(_spent_us(cluster))
+
+            low = bare(addresses(cluster), share, count, f"b{count}-{number}", ready)
+            begun.append(_spent_us(cluster))
+            high = ours(within(cluster.url, f"o{count}-{number}"), share, count, "s", ready)
+            ended = _spent_us(cluster)
+            if number:
+                rates.append((*low, *high[:2]))
+                served.append((begun[1] - begun[0], ended - begun[2]))
+        done = count * (len(share) - 1)
+        low_us, high_us = (statistics.median(each) / done for each in zip(*served, strict=True))
+        _say(count, rates, f"target {WANTED[count]:g}", f"   {low_us:,.0f}, {high_us:,.0f}")
+
+
+def _spent_us(cluster: NatsCluster) -> float:
+    """The processor time that the servers have used so far, where the system tells it."""
+    if not sys.platform.startswith("linux"):
+        return 0.0
+    ticks = 0
+    for server in cluster.servers:
+        assert server.process is not None
+        fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK") * 1e6
 
 
 def measure_processes(cluster: NatsCluster, counts: list[int], total: int, rounds: int) -> None:
@@ -145,12 +174,12 @@ def _part(side: Any, where: Any, turns: list[Turn], sessions: int, mark: str, ba
     answers.put(side(where, turns, sessions, mark, barrier.wait)[:2])
 
 
-def _say(count: int, rates: list[Rates], target: str) -> None:
+def _say(count: int, rates: list[Rates], target: str, more: str = "") -> None:
     ratios = sorted(high / low for low, _, high, _ in rates)
     low, low_us, high, high_us = (statistics.median(each) for each in zip(*rates, strict=True))
     print(
         f"{count:>8}  {low:>8,.0f}  {high:>8,.0f}  {statistics.median(ratios):.2f}"
-        f"  ({ratios[0]:.2f}-{ratios[-1]:.2f})  {target}   {low_us:,.0f}, {high_us:,.0f}"
+        f"  ({ratios[0]:.2f}-{ratios[-1]:.2f})  {target}   {low_us:,.0f}, {high_us:,.0f}{more}"
     )
     sys.stdout.flush()
 

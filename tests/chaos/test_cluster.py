@@ -14,7 +14,8 @@ from tests.engines.nats_server import NatsCluster
 from wakelog.errors import UnsupportedError
 from wakelog.maintenance.shards import create_store, placement
 
-pytestmark = pytest.mark.slow
+SAMPLE = "kill the leader"
+"""The fault that `make test` tries; `make test-all` tries all."""
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +27,12 @@ def cluster() -> Iterator[NatsCluster]:
         cluster.stop()
 
 
-@pytest.mark.parametrize("what", FAULTS)
+@pytest.mark.parametrize("what", [w if w == SAMPLE else pytest.param(w, marks=pytest.mark.slow) for w in FAULTS])
 def test_nothing_is_lost_and_nothing_is_stored_twice(cluster: NatsCluster, tmp_path: Path, what: str) -> None:
     _try(cluster, tmp_path, what, FAULTS[what])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", SPREAD_FAULTS)
 def test_the_same_without_a_network_or_a_disk(tmp_path: Path, what: str) -> None:
     if why := not_permitted():
@@ -62,6 +64,7 @@ def _try(cluster: NatsCluster, tmp_path: Path, what: str, do: Callable[[Any, Loa
     assert verdict.effects > 10
 
 
+@pytest.mark.slow
 def test_a_store_is_opened_and_made_use_of_while_a_server_is_down(cluster: NatsCluster) -> None:
     url = cluster.url.replace("/wakelog?", "/one-down?")
     create_store(url, shards=2)
