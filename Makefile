@@ -96,7 +96,7 @@ bench: page bench-venv ## run every benchmark, peers and all; about half an hour
 	$(PY) -m benchmarks.mcp
 	$(PY) -m benchmarks.serving
 	$(PY) -m benchmarks.shared --pair --growth
-	$(PY) -m benchmarks.cluster --growth 10000
+	$(PY) -m benchmarks.cluster --growth 200000
 	WAKELOG_PAGE=skip $(PY) -m pip install -qq -c constraints.txt -e '.[page-test]'
 	$(PY) scripts/browser.py
 	$(PY) -m benchmarks.page

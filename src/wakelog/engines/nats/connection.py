@@ -44,7 +44,6 @@ RUN_BYTES = 4 << 20
 BATCHES_MAX = 12
 """How many batches this process opens in one stream at a time. The server allows 50 in total."""
 _PAUSE_S, _PAUSE_MAX_S = 0.02, 0.5
-_READS = ("STREAM.MSG.GET.", "STREAM.INFO.")
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 T = TypeVar("T")
@@ -179,10 +178,12 @@ class NatsConnection:
     async def _api(self, name: str, data: bytes) -> dict[str, Any]:
         place, future = self._expect(TRY_S)
         sending: asyncio.TimerHandle | None = None
+        # Not what may take a server long, such as a list of subjects: repeating that would make it take longer.
+        is_short_read = name.startswith("STREAM.MSG.GET.") or (name.startswith("STREAM.INFO.") and not data)
 
         def send() -> None:
             nonlocal sending
-            if name.startswith(_READS):
+            if is_short_read:
                 sending = asyncio.get_running_loop().call_later(AGAIN_S, send_again)
             self._send(f"$JS.API.{name}", data, place)
 
