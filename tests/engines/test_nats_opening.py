@@ -55,6 +55,7 @@ def test_three_replicas_are_demanded_unless_the_url_says_otherwise(nats: NatsSer
     with pytest.raises(UnsupportedError) as told:
         NatsEngine([nats.address], store=tmp_path.name, vouched=True)
     assert told.value.kind == "too-few-servers"
+    assert "start 3 servers" in told.value.hint
     engine_on(nats, "n", store=f"{tmp_path.name}-1").close()
     with pytest.raises(UnsupportedError) as told:
         NatsEngine([nats.address], store=f"{tmp_path.name}-1", vouched=True)

@@ -78,7 +78,8 @@ class StoreStreams:
                 raise UnsupportedError(
                     f"the cluster cannot keep {replicas} replicas of a stream: {exc.description}",
                     kind="too-few-servers",
-                    hint=f"start {max(3, replicas)} servers as one cluster; or say ?replicas=1, and a lost disk is a lost store",
+                    hint=f"start {max(3, replicas)} servers as one cluster;"
+                    " or say ?replicas=1, and a lost disk is a lost store",
                 ) from exc
             raise
 
