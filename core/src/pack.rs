@@ -1,7 +1,7 @@
 //! Packing: MessagePack arrays in a zstd frame with a checksum (the specification is codec/pack.py).
 
 use std::cell::RefCell;
-use std::thread::LocalKey;
+use std::io::Cursor;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -26,8 +26,7 @@ type Blobs<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 type Kept = RefCell<[Option<Compressor<'static>>; 2]>;
 
 thread_local! {
-    static FOR_RECORDS: Kept = const { RefCell::new([None, None]) };
-    static FOR_PAYLOADS: Kept = const { RefCell::new([None, None]) };
+    static COMPRESSORS: Kept = const { RefCell::new([None, None]) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
@@ -45,8 +44,8 @@ pub fn pack<'py>(py: Python<'py>, records: &Bound<'py, PyAny>, payloads: &Bound<
     let pairs: Vec<_> = payloads.iter().map(|(a, b)| [a.as_bytes(), b.as_bytes()]).collect();
     let size = size_of(&triples) + size_of(&pairs);
     let (first, second) = crate::apart(py, 4 * size, || {
-        let payloads = || compress(&FOR_PAYLOADS, PAYLOADS_LEVEL, &pairs);
-        let records = compress(&FOR_RECORDS, RECORDS_LEVEL, &triples);
+        let payloads = || compress(PAYLOADS_LEVEL, &pairs);
+        let records = compress(RECORDS_LEVEL, &triples);
         (records, if pairs.is_empty() { Ok(Vec::new()) } else { payloads() })
     });
     Ok((PyBytes::new(py, &first?), PyBytes::new(py, &second?)))
@@ -89,7 +88,7 @@ fn size_of<const N: usize>(rows: &[[&[u8]; N]]) -> usize {
     rows.iter().flatten().map(|part| part.len() + 5).sum::<usize>() + rows.len() + 5
 }
 
-fn compress<const N: usize>(kept: &'static LocalKey<Kept>, level: i32, rows: &[[&[u8]; N]]) -> PyResult<Vec<u8>> {
+fn compress<const N: usize>(level: i32, rows: &[[&[u8]; N]]) -> PyResult<Vec<u8>> {
     let mut plain = Vec::with_capacity(size_of(rows));
     let refuse = |_| PyValueError::new_err("too much for one commit");
     encode::write_array_len(&mut plain, u32::try_from(rows.len())?).map_err(refuse)?;
@@ -100,8 +99,8 @@ fn compress<const N: usize>(kept: &'static LocalKey<Kept>, level: i32, rows: &[[
             plain.extend_from_slice(part);
         }
     }
-    // A context costs more to make than to use.
-    kept.with_borrow_mut(|[small, large]| {
+    // A context costs more to make than to use. Both levels share one: its memory is in the cache for the second.
+    COMPRESSORS.with_borrow_mut(|[small, large]| {
         let is_small = plain.len() <= SMALL;
         let kept = if is_small { small } else { large };
         let compressor = match kept {
@@ -115,11 +114,13 @@ fn compress<const N: usize>(kept: &'static LocalKey<Kept>, level: i32, rows: &[[
                 kept.insert(fresh)
             }
         };
-        let mut packed = vec![0; 1 + zstd_safe::compress_bound(plain.len())];
-        packed[0] = ZSTD;
-        let size = compressor.compress_to_buffer(&plain, &mut packed[1..])?;
-        packed.truncate(1 + size);
-        Ok(packed)
+        compressor.set_parameter(CParameter::CompressionLevel(level))?;
+        let mut packed = Vec::with_capacity(1 + zstd_safe::compress_bound(plain.len()));
+        packed.push(ZSTD);
+        let mut packed = Cursor::new(packed);
+        packed.set_position(1);
+        compressor.compress_to_buffer(&plain, &mut packed)?;
+        Ok(packed.into_inner())
     })
 }
 
