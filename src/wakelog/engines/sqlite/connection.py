@@ -18,6 +18,7 @@ from typing import TypeVar
 import apsw
 
 from wakelog.engines.sqlite.migrations import STEPS, note
+from wakelog.engines.sqlite.wal_room import CHECKPOINT_FRAMES
 from wakelog.errors import (
     CorruptLogError,
     InvalidInputError,
@@ -55,7 +56,7 @@ _SETTINGS = {
     "checkpoint_fullfsync": 1,
     "secure_delete": 1,
     "temp_store": "memory",
-    "wal_autocheckpoint": 2000,
+    "wal_autocheckpoint": CHECKPOINT_FRAMES,
     "journal_size_limit": 64 << 20,
 }
 _SCHEMA = Path(__file__).with_name("schema.sql")

@@ -17,6 +17,7 @@ import apsw
 
 from wakelog.engines.sqlite import fork_safety as forking
 from wakelog.engines.sqlite.connection import AtRest, connect, transact, translate
+from wakelog.engines.sqlite.wal_room import WalRoom
 from wakelog.errors import UnavailableError
 
 P = ParamSpec("P")
@@ -42,7 +43,7 @@ class Pool:
         self._moved: Any = None
         self._moved_at = 0
         with forking.gate.inside():
-            self._writer = self._connect(create=create)  # the schema is made here, not at the first append
+            self._writer = self._connect_writer(create=create)  # the schema is made here, not at the first append
             self._place = self._find_place()
 
     def read(self, work: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **more: P.kwargs) -> T:
@@ -104,6 +105,12 @@ class Pool:
         self._all.add(db)
         return db
 
+    def _connect_writer(self, *, create: bool = False) -> apsw.Connection:
+        db = self._connect(create=create)
+        if self._vfs is None and not db.readonly("main"):  # another VFS may keep its files elsewhere
+            db.set_wal_hook(WalRoom(db))
+        return db
+
     def _disconnect(self, db: apsw.Connection) -> None:
         self._all.discard(db)
         db.close(True)
@@ -130,7 +137,7 @@ class Pool:
         if self._writer is not None and not self._writer.get_autocommit():
             self._drop_writer()  # its last rollback failed
         if self._writer is None:
-            self._writer = self._connect()
+            self._writer = self._connect_writer()
             self.writers += 1
         return self._writer
 
