@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.insight.transcripts import CORPUS, Transcript, read_transcript
 from wakelog.insight.blocks import Did, Finding, SpokenText, TextSpan
-from wakelog.insight.derivation import minor_decisions
+from wakelog.insight.derivation import minor_findings
 from wakelog.insight.rules import Carry, derive
 
 KINDS = ("goal", "decision", "approach_change", "dead_end", "check", "write", "pending", "correction", "preference")
@@ -193,7 +193,7 @@ def score(
         for turn in transcript.turns:
             found = derive(turn, carry)
             shown += found
-            hidden += minor_decisions(found, sum(isinstance(b, Did) for b in turn.blocks))
+            hidden += minor_findings(found, sum(isinstance(b, Did) for b in turn.blocks))
         if misses is not None:
             misses.append(f"## {key}")
         score_file(transcript, shown, of_key, everything, misses)

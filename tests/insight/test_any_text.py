@@ -48,7 +48,12 @@ def test_every_span_is_inside_a_text_of_the_turn(steps: list[tuple[str, str, str
     turn = scene.done()
     texts = {b.seq: b.text for b in turn.blocks if isinstance(b, SpokenText)}
     calls = {b.seq for b in turn.blocks if isinstance(b, Did)}
-    for finding in derive(turn, Carry(is_first=False)):
+    earlier = Scene(0).user("make it fast").edits()
+    texts |= {b.seq: b.text for b in earlier.blocks if isinstance(b, SpokenText)}
+    calls |= {b.seq for b in earlier.blocks if isinstance(b, Did)}
+    carry = Carry()
+    derive(earlier.done(), carry)
+    for finding in derive(turn, carry):
         assert set(finding.calls) <= calls
         for span in (finding.span, finding.reason):
             if span is not None and span.start != span.end:

@@ -5,7 +5,7 @@ import pytest
 from tests.insight.turns import Scene
 from wakelog.insight.blocks import Finding, SpokenText, TextSpan
 from wakelog.insight.decisions import find_decisions
-from wakelog.insight.derivation import DEFAULT_SCORE, LATER_SCORE, minor_decisions
+from wakelog.insight.derivation import DEFAULT_SCORE, LATER_SCORE, minor_findings
 
 CHOICE = "I'll stream the body instead of buffering it, so that memory stays flat."
 
@@ -94,14 +94,14 @@ def test_other_languages_give_nothing() -> None:
 @pytest.mark.parametrize(("steps", "shown"), [(0, 3), (8, 3), (140, 7), (10_000, 12)])
 def test_a_turn_shows_three_decisions_and_a_long_one_more(steps: int, shown: int) -> None:
     found = [Finding("decision", TextSpan(n, 0, 0, 9), score=DEFAULT_SCORE + n) for n in range(20)]
-    minor = minor_decisions(found, steps)
+    minor = minor_findings(found, steps)
     assert len(found) - len(minor) == shown
     assert min(f.score for f in found if f not in minor) > max(f.score for f in minor)
 
 
 def test_a_weak_decision_is_minor_even_when_there_is_room() -> None:
     weak = Finding("decision", TextSpan(1, 0, 0, 9), score=DEFAULT_SCORE - 1)
-    assert minor_decisions([weak], 100) == [weak]
+    assert minor_findings([weak], 100) == [weak]
 
 
 def test_the_same_words_again_are_not_a_second_decision() -> None:
@@ -173,9 +173,9 @@ def test_a_sentence_that_says_little_by_itself_is_not_the_one_quoted() -> None:
 
 def test_the_third_decision_of_a_turn_needs_more() -> None:
     found = [Finding("decision", TextSpan(n, 0, 0, 9), score=DEFAULT_SCORE) for n in range(5)]
-    assert minor_decisions(found, steps=100) == found[2:]
+    assert minor_findings(found, steps=100) == found[2:]
     sure = [Finding("decision", TextSpan(n, 0, 0, 9), score=DEFAULT_SCORE + LATER_SCORE) for n in range(5)]
-    assert minor_decisions(sure, steps=100) == []
+    assert minor_findings(sure, steps=100) == []
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_what_was_done_is_no_choice_where_the_agent_thinks_aloud() -> None:
 def test_why_the_approach_was_changed_is_not_told_again_as_a_decision() -> None:
     same, other = (Finding("decision", TextSpan(seq, 0, 20, 30), score=DEFAULT_SCORE) for seq in (3, 5))
     change = Finding("approach_change", TextSpan(3, 0, 40, 60), reason=same.span, score=4)
-    assert minor_decisions([change, same, other], 4) == [same]
+    assert minor_findings([change, same, other], 4) == [same]
 
 
 def test_what_is_left_as_it_is_is_a_decision() -> None:

@@ -3,6 +3,7 @@
 from tests.insight.turns import Scene
 from wakelog.insight.blocks import Finding
 from wakelog.insight.failures import find_failures
+from wakelog.insight.rules import Carry, derive
 
 
 def _of(scene: Scene, kind: str) -> list[Finding]:
@@ -109,16 +110,82 @@ def test_a_title_is_not_quoted_as_the_cause() -> None:
     assert found.reason is None
 
 
+def _after_work(scene: Scene, file: str = "app.py") -> list[Finding]:
+    """What is found in a turn after one that changed a file."""
+    carry = Carry()
+    derive(Scene(0).user("make it fast").says("I'll cache it.").edits(file).done(), carry)
+    return derive(scene.done(), carry)
+
+
 def test_what_the_user_says_did_not_help_is_a_dead_end_and_what_follows_a_change() -> None:
     scene = (
         Scene().user("still the same").says("Let me try a different approach: a wrapper that gets the events.").edits()
     )
-    found = {f.kind: f for f in find_failures(scene.done(), is_reaction=True)}
+    found = {f.kind: f for f in _after_work(scene)}
     assert scene.quote(found["dead_end"]) == "still the same"
+    assert found["dead_end"].calls == (2,), "the change that did not help"
     assert found["approach_change"].calls == (1002,)
     assert not list(find_failures(scene.done()))
 
 
 def test_a_condition_reports_no_dead_end() -> None:
     scene = Scene().user("If the output is the same, then we are done.").says("I'll compare the two files.").edits()
-    assert not list(find_failures(scene.done(), is_reaction=True))
+    assert not [f for f in _after_work(scene) if f.kind in ("dead_end", "approach_change")]
+
+
+def test_a_report_and_the_same_file_again_is_a_change_without_a_word() -> None:
+    scene = Scene().user("no use the proper schema").edits("app.py")
+    [found] = [f for f in _after_work(scene) if f.kind == "approach_change"]
+    assert scene.quote(found) == ""
+    assert found.calls == (1001,)
+    assert not [f for f in _after_work(scene, "other.py") if f.kind == "approach_change"]
+
+
+def test_a_pasted_error_after_work_is_a_report() -> None:
+    scene = Scene().user("$ npm run dev\n\nError: no such route").says("I'll remove the rewrite again.").edits("app.py")
+    assert {"failure_report", "dead_end", "approach_change"} <= {f.kind for f in _after_work(scene)}
+
+
+def test_a_failure_that_comes_back_after_a_change_is_answered_by_another() -> None:
+    scene = Scene().user("npm run dev fails").edits("a.json").runs("npm run dev", "Error: not found", fails=True)
+    scene.says("I'll add the loader to the config.").edits("b.json").runs("npm run dev", "Error: not found", fails=True)
+    scene.says("I'll change the imports to full paths.").edits("c.ts")
+    [found] = _of(scene, "approach_change")
+    assert scene.quote(found) == "I'll change the imports to full paths."
+
+
+def test_a_change_that_is_taken_back_is_a_dead_end() -> None:
+    scene = Scene().edits("a.py").says("I'll revert that change and use a lock.").edits("a.py")
+    [end] = _of(scene, "dead_end")
+    assert end.calls == (1000, 1002)
+    [change] = _of(scene, "approach_change")
+    assert scene.quote(change) == "I'll revert that change and use a lock."
+
+
+def test_a_silent_restore_is_a_dead_end_without_words() -> None:
+    scene = Scene().edits("a.py").runs("python a.py", "Traceback", fails=True).runs("git checkout -- a.py")
+    [end] = _of(scene, "dead_end")
+    assert end.span.start == end.span.end
+    assert end.calls == (1000, 1002)
+
+
+def test_a_restore_to_compare_is_no_dead_end() -> None:
+    scene = (
+        Scene().edits("a.py").says("To be sure, I'll revert my change and run it again.").runs("git checkout -- a.py")
+    )
+    assert not _of(scene, "dead_end")
+
+
+def test_a_refused_write_that_is_left_is_a_dead_end_and_one_made_good_is_none() -> None:
+    no = "The user denied this operation."
+    scene = Scene().edits("a.py", fails=True, output=no)
+    assert len(_of(scene.edits("b.py", fails=True, output=no), "dead_end")) == 1
+    assert not _of(Scene().edits("a.py", fails=True, output=no).edits("a.py"), "dead_end")
+    assert not _of(Scene().edits("a.py", fails=True, output="not found"), "dead_end"), "a tool that failed"
+
+
+def test_the_last_of_several_silent_tries_is_a_change() -> None:
+    scene = Scene().runs("deploy app --region a", "unknown flag: --region").runs("deploy app -r a", "error: no region")
+    [found] = _of(scene.runs("deploy app --zone a", "done"), "approach_change")
+    assert found.calls == (1002, 1000)
+    assert found.span.start == found.span.end

@@ -61,7 +61,7 @@ def test_a_turn_is_chosen_by_a_place(session: Session[Any], scribe: Scribe) -> N
     assert {i.turn for i in session.insight("@1..@2").items} == {1, 2}
 
 
-def test_minor_decisions_are_counted_and_shown_on_request(session: Session[Any], scribe: Scribe) -> None:
+def test_minor_findings_are_counted_and_shown_on_request(session: Session[Any], scribe: Scribe) -> None:
     scribe.start("improve it")
     for choice in CHOICES:
         scribe.says(choice)

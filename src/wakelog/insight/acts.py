@@ -9,13 +9,24 @@ from wakelog.insight.blocks import Did
 from wakelog.model.call_acts import SHELL_TOOLS, Act, act_of_call
 from wakelog.model.command_lines import command_line, patched_files, written_files
 
-__all__ = ["Act", "act_of", "files_of", "is_refused", "works_on_files"]
+__all__ = ["Act", "act_of", "files_of", "is_refused", "is_rejected", "is_scratch", "target_of", "works_on_files"]
 
 _REFUSED: Final = re.compile(
     r"patch rejected by user|has (?:NOT|not) been applied|edit has introduced (?:new )?(?:syntax )?error"
     r"|^\s*ERROR: No repl"
     r"|String to replace not found|EXACTLY ONE action|was not applied|^failed\b",
 )
+_REJECTED: Final = re.compile(
+    r"\b[Tt]he user (?:doesn't want to proceed with this|denied this|rejected this)|rejected by (?:the )?user"
+    r"|^Skipping edits",
+    re.MULTILINE,
+)
+_SCRATCH: Final = re.compile(
+    r"^(?!.*\btests?/.)(?:.*/)?(?:\w+_)?(?:repro|test|debug|verif|check|demo|try|tmp|dummy|sample|example)\w*\.\w+$"
+)
+"""Files made only to try something."""
+_REPLACED: Final = frozenset({"old_string", "old_str", "edits"})
+"""Arguments of tools that replace text."""
 _PATHS: Final = ("file_path", "path", "notebook_path", "absolute_path", "filename", "target_file", "filePath", "file")
 
 
@@ -36,6 +47,11 @@ def is_refused(call: Did) -> bool:
     return call.has_failed or bool(_REFUSED.search(call.output[:400]))
 
 
+def is_rejected(call: Did) -> bool:
+    """Whether the user did not let a call run."""
+    return call.outcome == "denied" or (call.has_failed and bool(_REJECTED.search(call.output[:400])))
+
+
 def files_of(call: Did) -> list[str]:
     """The files that a call changed: as recorded, else as named in its input."""
     if is_refused(call):
@@ -54,3 +70,18 @@ def files_of(call: Did) -> list[str]:
         texts = [v for v in call.input.values() if isinstance(v, str)]
         return [p for t in texts for p in patched_files(t)] or ["(a file)"]
     return patched_files(line) or ["(a file)"]
+
+
+def is_scratch(call: Did) -> bool:
+    """Whether a call only writes scratch files, which are not the effect of a decision. An edit replaces text of a file
+    that was there before."""
+    if isinstance(call.input, dict) and call.input.keys() & _REPLACED:
+        return False
+    files = files_of(call)
+    return bool(files) and all(_SCRATCH.search(path) for path in files)
+
+
+def target_of(call: Did) -> str:
+    """The file that a call was to change, whether it did or not; empty if it names none."""
+    given = call.input if isinstance(call.input, dict) else {}
+    return next((str(given[name]) for name in _PATHS if isinstance(given.get(name), str)), "")

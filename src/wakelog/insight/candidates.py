@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from wakelog.insight import cues, summary_cues
-from wakelog.insight.acts import Act, act_of, files_of, is_refused
-from wakelog.insight.blocks import Block, Did, SpokenText
+from wakelog.insight.acts import Act, act_of, is_refused, is_scratch
+from wakelog.insight.blocks import Block, Did, SpokenText, TextSpan
 from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of, word_set
 from wakelog.insight.signs import (
     CHOOSES,
@@ -46,13 +46,7 @@ STEM: Final = 5
 """How many letters of a word are compared: "cancel" and "cancellation" are the same."""
 
 _POLITE: Final = word_set("unfortunately understand sorry apologize however therefore case currently please note")
-_SCRATCH: Final = re.compile(
-    r"^(?!.*\btests?/.)(?:.*/)?(?:\w+_)?(?:repro|test|debug|verif|check|demo|try|tmp|dummy|sample|example)\w*\.\w+$"
-)
-"""Files made only to try something."""
 _CREATES: Final = ("write", "create")
-_REPLACED: Final = frozenset({"old_string", "old_str", "edits"})
-"""Arguments of tools that replace text."""
 _ONLY_CODE: Final = re.compile(r"\W*`[^`]*`\W*")
 
 
@@ -74,9 +68,11 @@ class Candidate(msgspec.Struct):
         return sum(WEIGHTS.get(sign, 0) for sign in self.signs)
 
 
-def candidates_in(blocks: Sequence[Block], *, is_service: bool = False) -> Iterator[Candidate]:
-    """The candidates of a turn, in order."""
-    turn = _Turn(blocks, is_service)
+def candidates_in(
+    blocks: Sequence[Block], *, is_service: bool = False, changes: frozenset[TextSpan] = frozenset()
+) -> Iterator[Candidate]:
+    """The candidates of a turn, in order. `changes` are the sentences that change the approach."""
+    turn = _Turn(blocks, is_service, changes)
     for place, said in enumerate(blocks):
         if isinstance(said, SpokenText) and said.who != "user" and is_english(said.text):
             text = _Text(turn, place, said)
@@ -92,8 +88,9 @@ def stems_of(text: str) -> frozenset[str]:
 class _Turn:
     """What is known about the turn as a whole."""
 
-    def __init__(self, blocks: Sequence[Block], is_service: bool) -> None:
+    def __init__(self, blocks: Sequence[Block], is_service: bool, changes: frozenset[TextSpan]) -> None:
         self.blocks = blocks
+        self.changes = changes
         self.is_service = is_service
         self.acts: dict[int, Act] = {n: act_of(b) for n, b in enumerate(blocks) if isinstance(b, Did)}
         self.last_call = max(self.acts, default=-1)
@@ -188,6 +185,8 @@ class _Text:
             signs.add("listed choice")
         if self.repairs and not (is_fragment or signs or plain.count(" ") < 4) and cues.DIAGNOSIS.search(plain):
             signs.add("grounds")
+        if self.said.who == "agent" and self.said.span(sentence.start, sentence.end) in self.turn.changes:
+            signs.add("changes")
         return signs | marks_of(plain) if signs and is_sentence else signs
 
     def _lists_choice(self, sentence: Sentence, plain: str) -> bool:
@@ -243,6 +242,8 @@ class _Text:
             signs.discard("opens")
         if "reason" in signs:
             signs.discard("short text")
+        if "changes" in signs:
+            signs -= {"short text", "set up", "repeats", "announces", "testing"}
         return signs
 
 
@@ -256,7 +257,7 @@ def _effect_after(blocks: Sequence[Block], acts: dict[int, Act], place: int) -> 
         if acts[n] == "write" and is_refused(block):
             steps += 1
             continue
-        if acts[n] == "write" and _is_scratch(block):
+        if acts[n] == "write" and is_scratch(block):
             break
         if acts[n] == "write" or (acts[n] == "run" and not is_refused(block)):
             return block, steps
@@ -270,15 +271,6 @@ def _is_said_too(blocks: Sequence[Block], place: int) -> bool:
     """Whether the agent also says something between this thought and its next call."""
     after = next((b for b in blocks[place + 1 :] if isinstance(b, Did) or b.who == "agent"), None)
     return isinstance(after, SpokenText)
-
-
-def _is_scratch(call: Did) -> bool:
-    """Whether a call only writes scratch files, which are not the effect of a decision. An edit replaces text of a file
-    that was there before."""
-    if isinstance(call.input, dict) and call.input.keys() & _REPLACED:
-        return False
-    files = files_of(call)
-    return bool(files) and all(_SCRATCH.search(path) for path in files)
 
 
 def _effect_before(blocks: Sequence[Block], acts: dict[int, Act], place: int) -> Did | None:

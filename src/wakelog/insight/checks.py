@@ -73,6 +73,11 @@ def _result(call: Did, commands: Sequence[ShellCommand]) -> str:
     return "unknown" if call.outcome == "uncertain" or (is_lost and not call.output.strip()) else "pass"
 
 
+def has_failed_check(call: Did) -> bool:
+    """Whether a call ran a check that failed."""
+    return _result(call, shell_commands(command_line(call.input))) == "fail"
+
+
 def find_files(turn: TurnBlocks) -> Iterator[Finding]:
     """Each call that changed files."""
     for call in turn.blocks:

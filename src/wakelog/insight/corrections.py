@@ -7,17 +7,21 @@ A correction rejects or contradicts. A redirect wants it done another way. A fai
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
+import msgspec
+
+from wakelog.insight.blocks import Finding, SpokenText, TurnBlocks
 from wakelog.insight.cues import phrases
-from wakelog.insight.dialogue import ASKS_WHAT
-from wakelog.insight.sentences import TEXT_MAX, sentences_of
+from wakelog.insight.dialogue import ASKS_WHAT, HeardTurn, is_service, last_agent_words
+from wakelog.insight.sentences import TEXT_MAX, Sentence, sentences_of
 from wakelog.insight.user_words import ASKED, words_of
 
 SENTENCES_MAX: Final = 12
 """How many sentences at the start of the user's words are read."""
+NO_WORDS: Final = 4
+"""A "no" with this many words more says why, or what else to do."""
 _SCORE_MIN: Final = 3
 
 _FAILS: Final = phrases(
@@ -39,6 +43,9 @@ _FAILS: Final = phrases(
     ^(?:\w+,? )?now (?:it's|i get|we get|i got|i'm getting)\b.{0,60}\b(?:error|unauthorized|forbidden|denied|[45]\d\d)
     ^(?:build|compile|compilation|runtime|test|type|lint) (?:errors?|failures?)
     failed to (?:resolve|fix|solve)|seems to have failed
+    (?:seems?|appears?)(?: to be| to)? not \w+|(?:figure|find) out why
+    you (?:\w+ )?(?:do|did) nothing|you still (?:fail\w*|haven't|didn't)
+    there(?:'s| is| are) (?:some|still|a few) (?:bug|error|issue|problem)s?
     """,
     bad="not, n't, fail\\w*, broken, wrong, error, nothing, no, same, get\\w*, see\\w*, happen\\w*, empty, blank,"
     "missing",
@@ -50,6 +57,13 @@ _PASTED: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """Words that are hardly more than a pasted log with an error in it."""
+_ERROR_LINE: Final = re.compile(
+    r"^[ \t]*(?:\w*(?:Error|Exception)\b:?|Traceback \(most|error(?:\[\w+\]| TS\d+)?:|fatal:|panic:|npm ERR!|FAILED\b"
+    r"|Unhandled |Uncaught |[\w:. -]*(?:command not found|No such file or directory)\b"
+    r"|\w[\w ]{0,30}failed (?:because|with|to)\b)",
+    re.MULTILINE,
+)
+"""A line of a log that tells an error."""
 _NO: Final = re.compile(r"(?:no|nope|nah)\b", re.IGNORECASE)
 _WANT: Final = phrases(r"i (?:don't|do not) want (?:a|an|the|you|any|it|this|that)")
 _REJECTS: Final = phrases(
@@ -158,28 +172,42 @@ _IS_REQUEST: Final = re.compile(
 """It asks for the next step, whatever else it says."""
 
 
-def find_corrections(turn: TurnBlocks, is_first: bool, asked: str) -> Iterator[Finding]:
-    """The user's reaction to what the agent did before: at most one finding. `asked` is what the agent said last."""
+def find_corrections(turn: TurnBlocks, heard: Sequence[HeardTurn]) -> Iterator[Finding]:
+    """The user's reaction to what the agent did before: at most one finding. `heard` are the turns before, the oldest
+    first."""
     block, start, end = words_of(turn)
-    if block is None or is_first:
+    if block is None or not heard:
         return
-    best: tuple[int, str, TextSpan] | None = None
-    is_answer = bool(ASKED.search(asked[-300:]))
-    asks_details = bool(ASKS_WHAT.search(asked[-TEXT_MAX:]))
+    best: tuple[int, str, Sentence] | None = None
+    asked = last_agent_words(heard)
+    question = _Question(bool(ASKED.search(asked[-300:])), bool(ASKS_WHAT.search(asked[-TEXT_MAX:])), is_service(heard))
     sentences = sentences_of(block.text[start:end])
     for place, piece in enumerate(sentences[:SENTENCES_MAX]):
-        scores = _score_kinds(piece.text, place, is_answer=is_answer, asks_details=asks_details)
-        score, kind = max(scores, default=(0, ""))
+        score, kind = max(_score_kinds(piece.text, place, question), default=(0, ""))
         if score and (best is None or score > best[0]):
-            best = (score, kind, block.span(start + piece.start, start + piece.end))
-    if best is not None and best[0] >= _SCORE_MIN:
-        yield Finding(best[1], best[2], score=best[0])
-    elif sentences and _PASTED.match(block.text, start, min(end, start + TEXT_MAX)):
-        first = sentences[0]
-        yield Finding("failure_report", block.span(start + first.start, start + first.end), score=_SCORE_MIN)
-    elif _agent_admits_mistake(turn) and (statements := [s for s in sentences if "?" not in s.text[-3:]]):
-        first = next((s for s in statements if _OBJECTS.search(s.text)), statements[0])
-        yield Finding("correction", block.span(start + first.start, start + first.end), score=_SCORE_MIN)
+            best = (score, kind, piece)
+    if best is None or best[0] < _SCORE_MIN:
+        best = _reaction_by_place(turn, block.text[start:end], sentences, heard[-1])
+    if best is not None:
+        score, kind, piece = best
+        yield Finding(kind, block.span(start + piece.start, start + piece.end), score=score)
+
+
+def _reaction_by_place(
+    turn: TurnBlocks, words: str, sentences: Sequence[Sentence], before: HeardTurn
+) -> tuple[int, str, Sentence] | None:
+    """A reaction that the words alone do not show: a log with an error after work, words in place of a call that the
+    user did not let run, or a mistake that the agent then admits."""
+    error = _ERROR_LINE.search(words[:TEXT_MAX]) if before.has_work else None
+    if sentences and (error or _PASTED.match(words[:TEXT_MAX])):
+        told = next((s for s in sentences if error and s.start <= error.start() < s.end), sentences[0])
+        return _SCORE_MIN, "failure_report", told
+    if sentences and before.is_rejected:
+        return _SCORE_MIN, "redirect", sentences[0]
+    statements = [s for s in sentences if "?" not in s.text[-3:]]
+    if statements and _agent_admits_mistake(turn):
+        return _SCORE_MIN, "correction", next((s for s in statements if _OBJECTS.search(s.text)), statements[0])
+    return None
 
 
 def _agent_admits_mistake(turn: TurnBlocks) -> bool:
@@ -188,8 +216,18 @@ def _agent_admits_mistake(turn: TurnBlocks) -> bool:
     return any(_OWNS_UP.match(s.text) for s in sentences_of(said)[:2])
 
 
-def _score_kinds(text: str, place: int, *, is_answer: bool, asks_details: bool) -> Iterator[tuple[int, str]]:
-    """A score for each kind that matches. A "no" to a question of the agent is primarily an answer."""
+class _Question(msgspec.Struct):
+    """What the agent asked last: whether it did, whether it asked for details, and whether it is a service."""
+
+    is_asked: bool
+    asks_details: bool
+    is_service: bool
+
+
+def _score_kinds(text: str, place: int, question: _Question) -> Iterator[tuple[int, str]]:
+    """A score for each kind that matches. A "no" to a question of the agent is primarily an answer, unless a coding
+    agent is told why, or what to do."""
+    is_answer = question.is_asked
     if place < 2 and _AGAIN.match(text):
         yield 3, "correction"
     if _ASKS_HOW.match(text) and not _AS_INSTEAD.match(text):
@@ -199,10 +237,12 @@ def _score_kinds(text: str, place: int, *, is_answer: bool, asks_details: bool) 
     if _REJECTS.search(text) and not (place == 0 and _NOT_REJECTED.search(text)):
         is_no = bool(_NO.match(text)) or not _REJECTS.search(_WANT.sub(" ", text))
         is_limit = bool(_FORBIDS.match(text)) and (place > 0 or " yet" in text)
-        yield (1 if is_limit or (is_no and (is_answer or text.count(" ") < 2)) else 3), "correction"
+        is_plain_no = is_no and (is_answer or text.count(" ") < 2)
+        is_plain_no = is_plain_no and (question.is_service or text.count(" ") < NO_WORDS)
+        yield (1 if is_limit or is_plain_no else 3), "correction"
     if _REDIRECTS.search(text) and (_AS_INSTEAD.match(text) or not _IF_INSTEAD.search(text)):
         is_plain = bool(_PREFERS.search(text)) and not _CHANGES.match(text)
-        is_plain = is_plain or (asks_details and bool(_ACTUALLY.match(text)))
+        is_plain = is_plain or (question.asks_details and bool(_ACTUALLY.match(text)))
         yield (1 if place > 1 or (is_answer and is_plain) else 3), "redirect"
 
 

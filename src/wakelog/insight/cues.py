@@ -29,6 +29,12 @@ _LOOKS = (
     r"|consider|decide|recall|remember|research\w*|clarif\w+|need (?:your|the|more|some|to know))"
 )
 
+_BUSY = (
+    r"(?:going|seeing|getting|hitting|having|trying|doing|finding|locating|opening|viewing|working|running|happy|missing"
+    r"|thinking|wondering|hoping|assuming|outlining|weighing|evaluating|figuring|noticing|leaning|pulling|loading|waiting|mapping|focusing|starting|continuing|finishing|using"
+    r" the)"
+)
+
 
 def phrases(table: str, **lists: str) -> re.Pattern[str]:
     """A table of phrases as one pattern."""
@@ -49,7 +55,8 @@ COMMITS: Final = phrases(
     r"""
     <lead> <adverbs>(?!<looks>|be\b|have\b|do\b|<adverbs>\W)[a-z]+
     <lead> <adverbs>do .{3,60} instead
-    (?:i|we)(?:'m| am|'re| are) (?:planning|aiming|switching|moving|choosing|using|opting|keeping|adding|removing)
+    (?:i'm|we're) <adverbs>(?!<looks>|<busy>\b)[a-z]{3,}ing
+    (?:i am|we are) (?:planning|aiming|switching|moving|choosing|using|opting|keeping|adding|removing)
     ^(?:also )?needs? to <adverbs>(?!<looks>|be\b|have\b)[a-z]+
     (?:planning|aiming|preparing|plan is) to (?!<looks>)\w+
     (?:needs? to|has to|have to|ought to) (?:\w+ )?be \w+(?:ed|t|n)
@@ -69,6 +76,7 @@ COMMITS: Final = phrases(
     """.replace("<lead>", _LEAD)
     .replace("<adverbs>", _ADVERBS)
     .replace("<looks>", _LOOKS)
+    .replace("<busy>", _BUSY)
     .replace("<do>", "(?:be|use|go|live|return|come|happen)")
     .replace("<well>", "able|fine|safe|enough|ok|good|no|working|done|ready")
     .replace("<goes>", r"\b(?![^.,;]{0,80}\b(?:is|are|was|were|does|do|did|would|will|can)(?:n't| not)\b)")
@@ -93,7 +101,7 @@ DID: Final = phrases(
     past="added, removed, changed, used, fixed, replaced, kept, reverted, restored, skipped, created, implemented,"
     "refactored, renamed, moved, switched, dropped, deleted, extracted, simplified, reused, chose, decided, went with,"
     "left, cleaned, made, put, avoided, opted, rewrote, updated, disabled, enabled, limited, split, preserved, stuck,"
-    "chosen, opted, picked, issued, granted, refunded, approved, waived, credited",
+    "chosen, opted, picked, issued, granted, refunded, approved, waived, credited, flagged",
 )
 
 DONE: Final = phrases(

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from wakelog.insight import cues
-from wakelog.insight.blocks import Finding, TurnBlocks
+from wakelog.insight.blocks import Finding, TextSpan, TurnBlocks
 from wakelog.insight.candidates import Candidate, candidates_in, stems_of
 from wakelog.insight.dialogue import HeardTurn, heard_of, is_service
 from wakelog.insight.sentences import sentences_of
@@ -27,10 +27,13 @@ SCORE_MIN: Final = 1
 """Candidates below this are dropped."""
 
 
-def find_decisions(turn: TurnBlocks, heard: Sequence[HeardTurn] = ()) -> list[Finding]:
-    """The decisions of a turn, the most certain first. `heard` are the turns before it, the oldest first."""
+def find_decisions(
+    turn: TurnBlocks, heard: Sequence[HeardTurn] = (), changes: frozenset[TextSpan] = frozenset()
+) -> list[Finding]:
+    """The decisions of a turn, the most certain first. `heard` are the turns before it, the oldest first; `changes` are
+    the sentences that change the approach."""
     kept: list[Candidate] = []
-    found = candidates_in(turn.blocks, is_service=is_service((*heard, heard_of(turn))))
+    found = candidates_in(turn.blocks, is_service=is_service((*heard, heard_of(turn))), changes=changes)
     answers = [stems for before in heard for stems in _answer_stems(before.agent)]
     found = (_mark_repeated(c, answers) for c in found)
     for candidate in sorted(found, key=lambda c: (-c.score, c.place)):
@@ -95,8 +98,11 @@ def _is_same(one: Candidate, other: Candidate) -> bool:
     if apart <= 2 and one.batch == other.batch:
         return True
     if one.effect is not None and one.effect is other.effect and apart <= 6:
-        return apart <= 2 or _similarity(one, other) > 0.12
-    return _similarity(one, other) > (0.3 if apart <= 12 else 0.45)
+        return apart <= 2 or _similarity(one, other) > 0.3
+    if one.effect is not other.effect and "changes" in one.signs & other.signs:
+        return False  # one try after the other
+    are_apart = one.effect is not None and other.effect is not None and one.effect is not other.effect
+    return _similarity(one, other) > (0.45 if are_apart or apart > 12 else 0.3)
 
 
 def _similarity(one: Candidate, other: Candidate) -> float:

@@ -20,10 +20,10 @@ from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.timeline.points import Span, accepted_attempt, attempts_of
 
-DECISIONS_MIN: Final = 3
-DECISIONS_MAX: Final = 12
-CALLS_PER_DECISION: Final = 20
-"""A turn shows three decisions; a long one shows a decision for this many calls, but never more than twelve."""
+SHOWN_MIN: Final = 3
+SHOWN_MAX: Final = 12
+CALLS_PER_ITEM: Final = 20
+"""A turn shows three items of a kind; a long one shows one for this many calls, but never more than twelve."""
 DEFAULT_SCORE: Final = 3
 """Decisions with this score or more are shown by default."""
 LATER_SCORE: Final = 1
@@ -91,10 +91,10 @@ def _items(
     texts = {(b.seq, b.block): b.text for b in blocks.blocks if isinstance(b, SpokenText)}
     calls = {b.seq: b for b in blocks.blocks if isinstance(b, Did)}
     recorded = _Recorded(state, span)
-    minor = minor_decisions(found, len(calls))
+    minor = minor_findings(found, len(calls))
     numbers: dict[tuple[str, int], int] = {}
     for finding in sorted(found, key=lambda f: (f.span.seq, f.span.block, f.span.start)):
-        if finding.kind == "not_derived" or not all(seq in calls for seq in finding.calls):
+        if finding.kind == "not_derived" or not all(seq in calls or seq < span.first for seq in finding.calls):
             continue
         words = _words(texts, finding.span)
         is_silent = finding.span.start == finding.span.end
@@ -107,7 +107,7 @@ def _items(
         reason = _words(texts, finding.reason)
         if finding.detail == "carried" and finding.reason is not None:
             reason = quote(log, finding.reason)
-        item = _item(finding, span.turn, words, reason, [calls[seq] for seq in finding.calls])
+        item = _item(finding, span.turn, words, reason, [calls[seq] for seq in finding.calls if seq in calls])
         suffix = f".{numbers[key]}" if numbers[key] > 1 else ""
         yield msgspec.structs.replace(item, id=f"e{finding.span.seq}{suffix}", is_minor=finding in minor)
 
@@ -123,6 +123,10 @@ def _item(finding: Finding, turn: int, words: str, reason: str, calls: list[Did]
         from wakelog.insight.acts import files_of
 
         known["files"] = tuple(path for call in calls for path in files_of(call))
+    if not words and finding.kind in ("approach_change", "dead_end"):
+        from wakelog.insight.acts import target_of
+
+        known["files"] = tuple(dict.fromkeys(path for call in calls if (path := target_of(call))))
     if finding.kind == "pending" and calls:
         from wakelog.insight.pending import open_items
 
@@ -145,16 +149,23 @@ def _item(finding: Finding, turn: int, words: str, reason: str, calls: list[Did]
     )
 
 
-def minor_decisions(found: list[Finding], steps: int) -> list[Finding]:
-    """The decisions that are hidden by default: the weak ones, and those beyond the limit for a turn."""
-    decisions = sorted((f for f in found if f.kind == "decision"), key=lambda f: -f.score)
-    room = min(DECISIONS_MAX, max(DECISIONS_MIN, steps // CALLS_PER_DECISION))
-    shown = [f.reason for f in found if f.kind == "approach_change" and f.reason]  # already shown as a reason
-    weak = [f for f in decisions if f.score < DEFAULT_SCORE or f.span in shown]
-    rest = [f for f in decisions if f not in weak]
-    return weak + [
+def minor_findings(found: list[Finding], steps: int) -> list[Finding]:
+    """What is hidden by default: weak decisions, and what is beyond the limit for a turn. A decision that changes the
+    approach is shown with the change, so it takes no room."""
+    room = min(SHOWN_MAX, max(SHOWN_MIN, steps // CALLS_PER_ITEM))
+    hidden = [f for kind in ("approach_change", "dead_end") for f in _ranked(found, kind)[room:]]
+    changes = [f for f in found if f.kind == "approach_change" and f not in hidden]
+    quoted, reasons = {f.span for f in changes}, {f.reason for f in changes if f.reason}
+    decisions = _ranked(found, "decision")
+    weak = [f for f in decisions if f.score < DEFAULT_SCORE or f.span in reasons - quoted]
+    rest = [f for f in decisions if f not in weak and f.span not in quoted]
+    return [*hidden, *weak] + [
         f for n, f in enumerate(rest) if n >= room or f.score < DEFAULT_SCORE + (LATER_SCORE if n > 1 else 0)
     ]
+
+
+def _ranked(found: list[Finding], kind: str) -> list[Finding]:
+    return sorted((f for f in found if f.kind == kind), key=lambda f: -f.score)
 
 
 class _Recorded:

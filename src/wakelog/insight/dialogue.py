@@ -17,9 +17,10 @@ from typing import Final
 
 import msgspec
 
-from wakelog.insight.acts import works_on_files
+from wakelog.insight.acts import files_of, is_rejected, works_on_files
 from wakelog.insight.blocks import Did, SpokenText, TurnBlocks
 from wakelog.insight.sentences import TEXT_MAX, content_words, sentences_of, word_set
+from wakelog.model.ids import Seq
 
 TURNS_HEARD: Final = 12
 """How many turns back are read."""
@@ -107,6 +108,12 @@ class HeardTurn(msgspec.Struct, frozen=True):
     """What the agent said last in it."""
     has_work: bool
     has_calls: bool
+    changed: tuple[Seq, ...] = ()
+    """Its last call that changed files."""
+    files: frozenset[str] = frozenset()
+    """The files that it changed."""
+    is_rejected: bool = False
+    """Whether the user did not let its last call run."""
 
 
 def heard_of(turn: TurnBlocks) -> HeardTurn:
@@ -117,6 +124,9 @@ def heard_of(turn: TurnBlocks) -> HeardTurn:
         next((b.text for b in reversed(said) if b.who == "agent"), ""),
         any(works_on_files(call) for call in calls),
         bool(calls),
+        tuple(call.seq for call in calls if files_of(call))[-1:],
+        frozenset(path for call in calls for path in files_of(call)),
+        bool(calls) and is_rejected(calls[-1]),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from wakelog.insight.blocks import Finding, TextSpan
 from wakelog.insight.dialogue import TURNS_HEARD, HeardTurn, heard_of
 from wakelog.insight.log_blocks import turn_blocks
-from wakelog.insight.rules import Carry
+from wakelog.insight.rules import Carry, find_goal_and_reactions
 from wakelog.insight.user_words import find_goal
 from wakelog.log import Log
 from wakelog.model.records import Head
@@ -33,11 +33,10 @@ class EarlierTurns:
         heard = self._heard_before(turn)
         first = max(turn - TURNS_BACK, 1)
         for number in range(turn - 1, first, -1):
-            goal = find_goal(self._blocks(number), _SOME_GOAL, self._heard_before(number))
+            goal, _ = find_goal_and_reactions(self._blocks(number), _SOME_GOAL, self._heard_before(number))
             if goal is not None and goal.detail != "carried":
-                return Carry(goal, heard, is_first=False)
-        goal = find_goal(self._blocks(first), None) if turn > 1 else None
-        return Carry(goal, heard, is_first=goal is None)
+                return Carry(goal, heard)
+        return Carry(find_goal(self._blocks(first), None) if turn > 1 else None, heard)
 
     def _heard_before(self, turn: int) -> tuple[HeardTurn, ...]:
         """What was said in the turns before. Turns older than one with work on files are not needed."""

@@ -46,8 +46,10 @@ class InsightItem(msgspec.Struct, frozen=True):
     checks: tuple[str, ...] = ()
     """What was checked: test, lint, types, build."""
     result: str = ""
-    """For a check: pass, fail or unknown. For a goal: carried, if the words only continue the one before."""
+    """For a check: pass, fail or unknown. For a goal: carried, if the words only continue the one before. For a dead
+    end without words: refused, or taken back."""
     files: tuple[str, ...] = ()
+    """What a call changed; without words, also what a change or a dead end is about."""
     open_items: tuple[str, ...] = ()
     """For pending work: the open items of a todo list."""
     is_minor: bool = False
@@ -55,13 +57,26 @@ class InsightItem(msgspec.Struct, frozen=True):
     known: Literal["derived"] = "derived"
     rules: int = 0
 
+    @property
+    def deed(self) -> str:
+        """What was done, for an item without words; empty if it has some."""
+        if self.quote or self.kind not in ("approach_change", "dead_end"):
+            return ""
+        what = " ".join((*self.tools[:1], ", ".join(self.files))).strip()
+        if self.kind == "dead_end":
+            return f"{what}, {self.result}"
+        if len(self.tools) < 2:
+            return f"{what}, again"
+        new, failed = self.tools[:2]
+        return f"{failed} → {new}" if failed != new else f"{new}, in another way"
+
 
 class Insight(msgspec.Struct, frozen=True):
     """What was derived from some turns, oldest first."""
 
     items: tuple[InsightItem, ...]
     hidden: int
-    """How many minor decisions were left out."""
+    """How many minor items were left out."""
     notes: tuple[str, ...]
     """Turns from which nothing could be derived, and why."""
     rules: int

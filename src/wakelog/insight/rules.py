@@ -7,6 +7,7 @@ findings are stored by version.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
@@ -14,11 +15,14 @@ from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.checks import find_checks, find_files
 from wakelog.insight.corrections import find_corrections, find_preferences
 from wakelog.insight.decisions import find_decisions
-from wakelog.insight.dialogue import TURNS_HEARD, HeardTurn, heard_of, last_agent_words
+from wakelog.insight.dialogue import TURNS_HEARD, HeardTurn, heard_of, is_service
 from wakelog.insight.failures import find_failures
 from wakelog.insight.pending import find_pending
 from wakelog.insight.sentences import is_english
 from wakelog.insight.user_words import find_goal
+
+SURE_CHANGE: Final = 4
+"""A change of approach with this score is also a sign of a decision."""
 
 
 class Carry(msgspec.Struct):
@@ -27,24 +31,34 @@ class Carry(msgspec.Struct):
     goal: Finding | None = None
     heard: tuple[HeardTurn, ...] = ()
     """The last turns, the oldest first."""
-    is_first: bool = True
+
+
+def find_goal_and_reactions(
+    turn: TurnBlocks, earlier: Finding | None, heard: tuple[HeardTurn, ...]
+) -> tuple[Finding | None, list[Finding]]:
+    """The goal of a turn, and how the user reacts to the turn before. What a coding agent is to do better is a goal of
+    its own, also where it answers a question."""
+    goal = find_goal(turn, earlier, heard)
+    reactions = list(find_corrections(turn, heard)) if goal is not None else []
+    is_fault = any(f.kind in ("correction", "failure_report") for f in reactions)
+    if goal is not None and goal.detail == "carried" and is_fault and not is_service(heard):
+        goal = Finding("goal", goal.span)
+    return goal, reactions
 
 
 def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
     """The findings of one turn. `carry` comes from the turn before and is updated for the next one."""
     found: list[Finding] = []
-    is_reaction = False
-    goal = find_goal(turn, carry.goal, carry.heard)
+    goal, reactions = find_goal_and_reactions(turn, carry.goal, carry.heard)
     if goal is not None:
         found.append(goal)
-        reactions = list(find_corrections(turn, carry.is_first, last_agent_words(carry.heard)))
-        is_reaction = bool(reactions and carry.heard and carry.heard[-1].has_work)
         found += reactions
         found += find_preferences(turn)
         carry.goal = goal
-        carry.is_first = False
-    found += find_decisions(turn, carry.heard)
-    found += find_failures(turn, is_reaction=is_reaction)
+    failures = list(find_failures(turn, reactions[0] if reactions else None, carry.heard[-1] if carry.heard else None))
+    changes = frozenset(f.span for f in failures if f.kind == "approach_change" and f.score >= SURE_CHANGE)
+    found += find_decisions(turn, carry.heard, changes)
+    found += failures
     found += find_pending(turn)
     found += find_checks(turn)
     found += find_files(turn)

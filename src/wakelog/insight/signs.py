@@ -22,6 +22,7 @@ WEIGHTS: Final = {
     "explains": 2,
     "listed choice": 3,
     "grounds": 0,
+    "changes": 1,
     "directs": 2,
     "repairs": 3,
     "refuses": 4,
@@ -73,6 +74,7 @@ CHOOSES: Final = frozenset(
     {
         "listed choice",
         "grounds",
+        "changes",
         "commits",
         "did",
         "fix",

@@ -48,7 +48,8 @@ _NO_WORDS: Final = re.compile(
     r"|kind: subagent\b|# AGENTS\.md instructions|Your task is to create a detailed summary of the conversation so far"
     r"|/(?:exit|quit|clear|compact|help|model|login|logout|status|cost|config|resume|memory|mcp|agents"
     r"|permissions|doctor"
-    r"|hooks|context|usage|vim|theme|add-dir|bug|release-notes|export|rewind|undo|redo|new|sessions?)(?: \S+)?\s*$)"
+    r"|hooks|context|usage|vim|theme|add-dir|bug|release-notes|export|rewind|undo|redo|new|sessions?)(?: \S+)?\s*$"
+    r"|/(?:add|drop|read-only|ls|map|tokens|reset)(?: \S+)*\s*$)"
 )
 
 _PLACEHOLDER: Final = re.compile(r"(?:\[(?:REDACTED|Image|Pasted|Attach)[^\]\n]*\]\s*)+$", re.IGNORECASE)
@@ -58,7 +59,7 @@ _AGREES: Final = re.compile(
     r"(?:(?:yes|yep|yeah|yup|ok|okay|sure|great|perfect|good|nice|cool|right|correct|exactly|fine|alright|thanks"
     r"|thank you"
     r"|please|lgtm|sounds good|looks good|that works|agreed|absolutely|of course|got it|no problem|hi|hello"
-    r"|hey|understood|i (?:see|understand)(?=\s*(?:[,.!]|$)))\b[\s,.!]*)+",
+    r"|hey|understood|done|i (?:see|understand)(?=\s*(?:[,.!]|$)))\b[\s,.!]*)+",
     re.IGNORECASE,
 )
 _COURTESY: Final = re.compile(
@@ -72,6 +73,9 @@ _COURTESY: Final = re.compile(
     r"|see you[^.?!]{0,20}"
     r"|(?:good)?bye[^.?!]{0,20}|take care[^.?!]{0,20}|(?:that['’]s|that is|it['’]s) all[^.?!]{0,40}|i understand"
     r"|i see|got it|understood|found it|(?:thanks?|thank you)?[,! ]*you too\b[^.?!]{0,30}|never ?mind|no worries"
+    r"|(?:wow|wonderful|awesome|amazing|excellent|brilliant|fantastic)\b"
+    r"(?![^.?!]*\b(?:now|can|could|please|let|but|next|then)\b|[,! ]+(?:and |so )?(?:add|make|fix|run|use|do|go)\b)"
+    r"[^.?!]{0,120}"
     r"|i (?:hope|guess)\b[^.?!]{0,60}|(?:i think )?that(?:['’]s| is| will be) all\b[^.?!]{0,40})[.! ]*",
     re.IGNORECASE,
 )
@@ -103,6 +107,7 @@ _TELLS: Final = re.compile(
     r"|i apologi[sz]e(?: for \w+)?|i(?:['’]m| am) (?:really |so )?sorry(?: about \w+)?)[,!. ]+)*"
     r"(?:i (?:really )?(?:do not|don['’]t|can['’]t|cannot|couldn['’]t) (?:have|remember|recall|find|know)\b[^.?!]*"
     r"|i(?:['’]m| am) (?:not sure|unsure|afraid i don['’]t)\b[^.?!]*"
+    r"|i(?:['’]ve| have)? (?:just )?(?:commit\w*|push\w*|restart\w*|deployed|installed|ran it|did (?:it|that))\b[^.?!]*"
     r"|my [\w ]{2,30} (?:is|are|was|should be)\b:?[^?]*|(?:it|that)(?:['’]s| is) \S*[\d_]\S*[.! ]*)"
     r"(?:,? (?:but |and |so )?(?:(?:can|could|would) you (?:please |still )+|is it (?:still )?possible to )"
     r"[^.?!]*\?)?[.! ]*"
@@ -171,6 +176,8 @@ _GREETS: Final = re.compile(
     r"(?:(?:hi|hey|hello|hiya|good (?:morning|afternoon|evening)|yo)(?: there| all| again)?[\s,.!]*)+", re.IGNORECASE
 )
 _LATER: Final = re.compile(r"(?:no|nope)[,.]? (?:not (?:now|yet)|thanks?|thank you|that'?s (?:all|it|fine))\b", re.I)
+_PROMPTED: Final = re.compile(r'Continue: "Continue to iterate\?"')
+"""An editor's button."""
 _ORDERS: Final = re.compile(
     r"(?:(?:no|let['’]?s|then|and|now|first|please|just|you|so),? )*(?:add|fix|write|run|create|make|remove"
     r"|change(?! of plans?\b)|implement|update|refactor|start|stop|open|show|check|look|explain|find|list|install|read"
@@ -183,7 +190,7 @@ _PUBLISHES: Final = re.compile(r"(?:(?:and|now|then),? )*(?:push|commit|merge|de
 _PART: Final = re.compile(r"[.!?,;:]\s+|\n+")
 _DENIES: Final = re.compile(
     r"\b(?:is|are|was|were|does|do|did)(?: not|n['’]t) (?:the|what|right|correct|work|show|true|a|an)\b|^not\b"
-    r"|\bstill\b|\bwrong\b|\binstead\b",
+    r"|\bstill\b|\bwrong\b|\binstead\b|\berrors?\b|\bfail\w*|\bcrash\w*|\bbroken\b",
     re.I,
 )
 """It contradicts the agent, so it is more than an answer."""
@@ -230,7 +237,7 @@ def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
     """Whether the words only agree, thank, tell the agent to continue, or answer what it `asked` last. Long words to a
     coding agent, and questions, are an order of their own, also if they answer something."""
     words = words[:TEXT_MAX] if is_service else _MENTION.sub(" ", words[:TEXT_MAX]).strip()
-    if _LATER.match(words):
+    if _LATER.match(words) or _PROMPTED.fullmatch(words):
         return True
     rest = _AGREES.match(words)
     left = words[rest.end() :] if rest else words
@@ -280,13 +287,14 @@ def find_goal(turn: TurnBlocks, earlier: Finding | None, heard: Sequence[HeardTu
     block, start, end = words_of(turn)
     if block is None or (earlier is None and _GREETS.fullmatch(block.text, start, end)):
         return None
-    if earlier is not None:
+    if earlier is not None or heard:
         words, asked = block.text[start:end], last_agent_words(heard)
         is_asked = bool(ASKED.search(_OFFER.sub(" ", asked[-400:])))
         if continues_goal(words, asked, is_service=is_service(heard)) or is_only_answer(
             words, heard, is_asked=is_asked
         ):
-            return Finding("goal", block.span(start, end), reason=earlier.reason or earlier.span, detail="carried")
+            goal = (earlier.reason or earlier.span) if earlier is not None else None
+            return Finding("goal", block.span(start, end), reason=goal, detail="carried")
     return Finding("goal", block.span(start, end))
 
 

@@ -220,7 +220,7 @@ class ReadTools:
         self,
         session_id: Id,
         where: Annotated[str, Field(description='Turns: "@5", "@3..@7". Empty: the last.')] = "",
-        all: Annotated[bool, Field(description="Minor decisions too.")] = False,
+        all: Annotated[bool, Field(description="Minor items too.")] = False,
         skip: Skip = 0,
     ) -> str:
         """Shows what the agent decided, changed and gave up, derived by rules from its own words, not recorded. Data,

@@ -118,12 +118,8 @@ def _event(item: InsightItem, evidence: tuple[Seq, ...]) -> ev.Event:
     if item.kind == "goal":
         return ev.GoalSet(goal=item.quote, why=why)
     if item.kind == "dead_end":
-        return ev.DeadEndNoted(tried=item.quote, learned="" if item.reason == item.quote else item.reason, why=why)
+        return ev.DeadEndNoted(
+            tried=item.quote or item.deed, learned="" if item.reason == item.quote else item.reason, why=why
+        )
     because = "" if item.reason == item.quote else item.reason
-    return ev.DecisionMade(choice=item.quote or _change(item), because=because, evidence=evidence, why=why)
-
-
-def _change(item: InsightItem) -> str:
-    """Describes a change of approach that the agent did not put into words."""
-    new, failed = (*item.tools, "", "")[:2]
-    return f"{failed} → {new}" if failed != new else f"{new}, in another way"
+    return ev.DecisionMade(choice=item.quote or item.deed, because=because, evidence=evidence, why=why)

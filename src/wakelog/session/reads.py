@@ -117,7 +117,7 @@ class SessionReads(Base[S]):
     def insight(self, where: Where = None, *, all: bool = False) -> Insight:
         """Lists what the agent decided, changed and gave up, derived by rules from its words and calls; by default in
         the last turn. Each item quotes the log and is `derived`: the agent did not record it. Something the agent did
-        record is not derived again. With `all`, minor decisions are included.
+        record is not derived again. With `all`, minor items are included.
         """
         from wakelog.insight.derivation import make_insight
         from wakelog.session.insights import kept_findings, turns_at

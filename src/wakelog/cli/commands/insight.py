@@ -20,7 +20,7 @@ from wakelog.session.insights import ACCEPTED
 
 @click.command("insight")
 @place_argument("where", "[SEL|RANGE]")
-@click.option("--all", "everything", is_flag=True, help="Show minor decisions too.")
+@click.option("--all", "everything", is_flag=True, help="Show minor items too.")
 @common
 def insight_command(ctx: CommandContext, where: str, everything: bool) -> None:
     """Show what the agent decided, changed and gave up, derived from its own words and calls; by default in the last

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from wakelog.cli.context import CommandContext
@@ -66,11 +66,13 @@ def insight_lines(
     """The items of these `kinds` (default: all): those with words first, then checks and files. The footer says that
     they are derived."""
     wanted = tuple(kinds) or tuple(TITLES)
-    shown = [item for item in found.items if item.kind in wanted and item.kind in TITLES]
+    shown = _once([item for item in found.items if item.kind in wanted and item.kind in TITLES])
+    told: set[str] = set()
     for kind in TITLES:
         for item in shown:
             if item.kind == kind:
-                yield from _item_lines(ctx, item, indent)
+                yield from _item_lines(ctx, item, indent, told)
+                told.add(item.quote)
     checks = found.of("check") if files or "check" in wanted else ()
     writes = found.of("file") if files else ()
     if checks:
@@ -82,11 +84,15 @@ def insight_lines(
         yield footer_line(ctx, found, indent)
 
 
+def _once(items: list[InsightItem]) -> list[InsightItem]:
+    """Without decisions whose words are already shown as a change of approach or a dead end."""
+    told = {(item.seq, item.quote) for item in items if item.kind in ("approach_change", "dead_end")}
+    return [item for item in items if item.kind != "decision" or (item.seq, item.quote) not in told]
+
+
 def footer_line(ctx: CommandContext, found: Insight, indent: str = "  ") -> str:
     """What the mark means, and how much is hidden."""
-    hidden = (
-        f"{pluralize(found.hidden, 'minor decision')} hidden (insight --all) {glyph('dot')} " if found.hidden else ""
-    )
+    hidden = f"{pluralize(found.hidden, 'minor item')} hidden (insight --all) {glyph('dot')} " if found.hidden else ""
     text = f"{hidden}~ derived by rules {found.rules} from words in the log; not recorded"
     return indent + ctx.style(fit(text, ctx.columns - len(indent)), dim=True)
 
@@ -95,13 +101,14 @@ def _title(ctx: CommandContext, word: str) -> str:
     return ctx.style(f"{word:<{_MARGIN}}", dim=True)
 
 
-def _item_lines(ctx: CommandContext, item: InsightItem, indent: str) -> Iterator[str]:
+def _item_lines(ctx: CommandContext, item: InsightItem, indent: str, told: Collection[str]) -> Iterator[str]:
+    """The lines of an item. Words that were shown before (`told`) are no reason again."""
     room = max(16, ctx.columns - len(indent) - _MARGIN - 4 - len(item.id))
-    first, *rest = _wrap(_words(item), room)
+    first, *rest = _wrap(_words(item, told), room)
     yield f"{indent}{_title(ctx, TITLES[item.kind])}~ {pad(first, room)}  {ctx.style(item.id, fg='cyan')}"
     under = f"{indent}{' ' * _MARGIN}  "
     yield from (f"{under}{line}" for line in rest)
-    if item.reason and item.reason != item.quote and item.kind != "goal":
+    if item.reason and item.reason not in (item.quote, *told) and item.kind != "goal":
         first, *rest = _wrap(_quoted(item.reason), room - 4)
         yield f"{under}{ctx.style('why', dim=True)} {first}"
         yield from (f"{under}    {line}" for line in rest)
@@ -113,11 +120,15 @@ def _wrap(text: str, room: int) -> list[str]:
     return [fit(line, room) for line in lines] or [""]
 
 
-def _words(item: InsightItem) -> str:
+def _words(item: InsightItem, told: Collection[str]) -> str:
     if item.kind == "approach_change" and len(item.calls) > 1:
         new, failed = item.tools[:2]
         change = f"{failed} {glyph('arrow')} {new}" if failed != new else f"{new} in another way"
-        return f"{change}, after e{item.calls[-1]} failed" + (f"  {_quoted(item.quote)}" if item.quote else "")
+        return f"{change}, after e{item.calls[-1]} did not work" + (f"  {_quoted(item.quote)}" if item.quote else "")
+    if item.deed:
+        return item.deed
+    if item.kind == "dead_end" and item.calls and not item.tools:  # a call of the turn before
+        return f"e{item.calls[-1]} did not help" + (f"  {_quoted(item.quote)}" if item.quote not in told else "")
     if item.open_items:
         return f"{len(item.open_items)} open: {'; '.join(item.open_items)}"
     if item.result == "carried" and item.reason:

@@ -123,7 +123,7 @@ class InsightQuery(Query, frozen=True):
     where: str = ""
     """A turn or a range: `@2`, `@1..@5`; by default the last turn."""
     all: bool = False
-    """Include minor decisions."""
+    """Include minor items."""
 
 
 class BlameQuery(At, frozen=True):

@@ -1,0 +1,272 @@
+"""Finds changes of approach: after a setback, the agent does something else for the same purpose.
+
+A setback is a call that failed, a failure that comes back after a change, a step that is taken back, words that give
+something up, or the user's report that the work did not help. What follows is judged by signs, each with a weight:
+which call failed and how often, what the agent says, and what it does then. A change may also be silent: then no
+sentence is quoted.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from wakelog.insight import cues, failure_cues
+from wakelog.insight.acts import files_of, is_refused, is_scratch, target_of
+from wakelog.insight.blocks import Finding, SpokenText, TextSpan
+from wakelog.insight.dialogue import HeardTurn
+from wakelog.insight.sentences import Sentence, content_words
+from wakelog.insight.steps import Step, fails_the_same_way, is_service_call, is_similar, method_of
+from wakelog.model.command_lines import command_line
+from wakelog.model.ids import Seq
+
+WEIGHTS: Final = {
+    "failed effect": 2,
+    "failed try": 1,
+    "failed check": -1,
+    "failed look": -1,
+    "fails again": 2,
+    "failed often": 1,
+    "undoes": 3,
+    "reported": 2,
+    "reported same": 3,
+    "corrected": 1,
+    "same place": 2,
+    "gives up": 2,
+    "new way": 1,
+    "other way": 2,
+    "commits": 1,
+    "other request": 2,
+    "looks": -2,
+    "checks": -2,
+    "silent": -1,
+    "silent success": 1,
+    "something else": -2,
+    "repairs": -2,
+    "same target": -2,
+    "same call": -4,
+    "form refused": -3,
+    "wanted": -4,
+    "only reproduced": -3,
+}
+"""What each sign adds to a score."""
+SETBACKS: Final = frozenset(
+    {
+        "failed effect",
+        "failed try",
+        "failed check",
+        "failed look",
+        "undoes",
+        "reported",
+        "reported same",
+        "corrected",
+        "gives up",
+        "new way",
+    }
+)
+"""A change needs at least one of these."""
+REPORTED: Final = frozenset({"reported", "reported same", "corrected"})
+SCORE_MIN: Final = 3
+WITHIN: Final = 8
+"""How many calls there may be between a setback and what is done then."""
+CAUSE_WITHIN: Final = 3
+"""How many sentences after a failure may state its cause."""
+_TITLE: Final = re.compile(r"\*\*[^*]+\*\*[.:]?")
+"""A title without a statement."""
+_UNDO: Final = re.compile(r"\bgit (?:checkout (?:\S+ )?-- |checkout \S*[/.]\S|restore\b|revert\b|reset --hard|stash$)")
+_CUES: Final = (
+    ("new way", failure_cues.NEW_WAY),
+    ("other way", failure_cues.OTHER_WAY),
+    ("compares", failure_cues.COMPARES),
+    ("undoes", failure_cues.UNDOES),
+    ("commits", cues.COMMITS),
+    ("commits", cues.FIX),
+    ("gives up", failure_cues.FAILED),
+    ("gives up", failure_cues.REFUTED),
+    ("gives up", failure_cues.NO_RESULT),
+)
+"""In the order in which a sentence is preferred as the quote."""
+Told = tuple[SpokenText, Sentence]
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The user's words that what the agent did in the turn before did not help."""
+
+    span: TextSpan
+    kind: Literal["reported", "reported same", "corrected"]
+    """It does not work, nothing changed, or it is not what was wanted."""
+    before: HeardTurn
+
+
+def find_changes(steps: Sequence[Step], report: Report | None) -> Iterator[Finding]:
+    """The changes of approach of a turn, in order."""
+    answered: set[int] = set()
+    quoted: set[TextSpan] = set()
+    for n, step in enumerate(steps):
+        if step.act in ("plan", "record"):
+            continue
+        before = _tried_before(steps, n)
+        is_first = step.act == "write" and not any(s.act == "write" for s in steps[:n])
+        since = before + 1 if before is not None else 0 if report is not None and is_first else n
+        told = [t for s in steps[since : n + 1] for t in s.told()]
+        signs, words = _signs_of_words(told)
+        signs |= _signs_of_calls(steps, before, n)
+        if report is not None and is_first:
+            signs.add(report.kind)
+            if report.before.files & set(files_of(step.call)):
+                signs.add("same place")
+        if report is None and not any(s.act == "write" for s in steps[:n]):
+            signs.discard("undoes")  # nothing of its own to take back
+        if before is None:
+            signs.discard("new way")  # nothing was tried yet
+        if words is None and "same place" not in signs:
+            signs |= {"silent"} if signs & REPORTED else _signs_of_silence(steps, before, n)
+        if signs & {"new way", "other way"}:
+            signs.discard("only reproduced")
+        chain = _chain(steps, before)
+        score = sum(WEIGHTS[sign] for sign in signs)
+        if score < SCORE_MIN or not signs & SETBACKS or (answered & chain and (words is None or before in answered)):
+            continue
+        answered |= {before} if before is not None else set()
+        span = words[0].span(words[1].start, words[1].end) if words else TextSpan(step.call.seq, 0, 0, 0)
+        if span in quoted:
+            continue
+        quoted.add(span)
+        failed = _failed_before(steps, before, chain, is_told="gives up" in signs)
+        reason = _cause_in(told, words) or (report.span if report is not None and is_first else None)
+        yield Finding("approach_change", span, reason, score, (step.call.seq, *failed))
+
+
+def _failed_before(steps: Sequence[Step], before: int | None, chain: set[int], *, is_told: bool) -> tuple[Seq, ...]:
+    """The call that failed, or that the agent says gave nothing: the first of those that failed in the same way."""
+    if before is None or not (steps[before].is_wrong or is_told):
+        return ()
+    method = method_of(steps[before].call)
+    return (steps[min((k for k in chain if method_of(steps[k].call) == method), default=before)].call.seq,)
+
+
+def words_that_undo(step: Step) -> Told | None:
+    """The words with which a step takes something back."""
+    told = [t for t in step.told() if failure_cues.UNDOES.search(t[1].text) and not _is_idle("undoes", t[1].text)]
+    return told[-1] if told else None
+
+
+def is_undo(step: Step) -> bool:
+    """Whether a command takes back changes of files."""
+    return bool(_UNDO.search(command_line(step.call.input)))
+
+
+def _tried_before(steps: Sequence[Step], n: int) -> int | None:
+    """The last step before this one that did something, or failed. Looks in between do not count."""
+    for k in range(n - 1, max(n - 1 - WITHIN, -1), -1):
+        before = steps[k]
+        if before.call.batch == steps[n].call.batch or before.act == "plan":
+            continue
+        if before.act != "look" or (before.is_wrong and k == n - 1):
+            return k
+    return None
+
+
+def _chain(steps: Sequence[Step], last: int | None) -> set[int]:
+    """The failed steps in a row that end with this one."""
+    found: set[int] = set()
+    for k in range(last if last is not None else -1, -1, -1):
+        if steps[k].is_wrong:
+            found.add(k)
+        elif steps[k].act != "look":
+            break
+    return found
+
+
+def _signs_of_calls(steps: Sequence[Step], before: int | None, n: int) -> set[str]:
+    step, signs = steps[n], set[str]()
+    if step.act in ("look", "check"):
+        signs.add("looks" if step.act == "look" else "checks")
+    if before is None or not steps[before].is_wrong:
+        return signs
+    if is_undo(step) and not step.said:
+        signs.add("undoes")
+    tried = steps[before]
+    is_check = tried.act == "check" or (tried.act == "run" and step.act == "write")
+    signs.add(
+        f"failed {tried.act}" if tried.act in ("look", "check") else "failed try" if is_check else "failed effect"
+    )
+    writes = [k for k, s in enumerate(steps[:before]) if s.act == "write" and not is_scratch(s.call)]
+    if is_check and step.act == "write" and not writes:
+        signs.add("only reproduced")
+    again = [k for k in range(before) if steps[k].is_wrong and fails_the_same_way(steps[k].call, tried.call)]
+    if again and step.act == "write" and any(again[-1] < k for k in writes):
+        signs.add("fails again")
+    if len(_chain(steps, before)) > 1:
+        signs.add("failed often")
+    if is_refused(tried.call) and not tried.call.has_failed:
+        signs.add("form refused")
+    if tried.act == step.act == "write" and target_of(tried.call) == target_of(step.call):
+        signs.add("same target")
+    if (tried.call.tool, tried.call.input) == (step.call.tool, step.call.input):
+        signs.add("same call")
+    elif is_service_call(step.call) and method_of(step.call) == method_of(tried.call):
+        signs.add("other request")  # the request was changed after a service had refused it
+    return signs
+
+
+def _signs_of_silence(steps: Sequence[Step], before: int | None, n: int) -> set[str]:
+    """Signs of a step that nothing was said about: it must try the same thing, and succeed."""
+    if before is None or not is_similar(steps[before].call, steps[n].call):
+        return {"silent", "something else"}
+    return {"silent"} if steps[n].is_wrong else {"silent", "silent success"}
+
+
+def _signs_of_words(told: Sequence[Told]) -> tuple[set[str], Told | None]:
+    """The signs of what was said since the try, and the sentence to quote: the first with the best cue in the last text
+    that has one."""
+    names = [_cues_in(sentence.text) for _, sentence in told]
+    signs = {name for found in names for name in found}
+    quote: Told | None = None
+    for name, _ in _CUES:
+        found = [t for t, cued in zip(told, names, strict=True) if name in cued]
+        if found and quote is None:
+            quote = next(t for t in found if t[0] is found[-1][0])
+    if "compares" in signs:
+        signs = signs - {"compares"} | {"other way"}
+    if any(failure_cues.WANTED.search(sentence.text) for _, sentence in told[:CAUSE_WITHIN]):
+        signs.add("wanted")
+    if quote and (failure_cues.REPAIR.search(quote[1].text) or len(content_words(quote[1].text)) < 2):
+        signs.add("repairs")
+    return signs, quote
+
+
+@functools.lru_cache(maxsize=512)
+def _cues_in(text: str) -> frozenset[str]:
+    """The names of the cues in a sentence. It is read again for each call that may answer the same setback."""
+    return frozenset(name for name, cue in _CUES if cue.search(text) and not _is_idle(name, text))
+
+
+def _is_idle(name: str, text: str) -> bool:
+    """Whether the words are not what the cue takes them for: a routine step, a comparison in the code, a condition."""
+    if name == "gives up":
+        return bool(failure_cues.NOT_GIVEN_UP.search(text)) or text.endswith("?")
+    if name == "undoes":
+        return bool(failure_cues.ONLY_TRIES.search(text))
+    if name == "commits":
+        idle = (cues.ROUTINE, cues.CLEANUP, cues.TESTING, cues.SET_UP, cues.DOUBTS)
+        return any(cue.search(text) for cue in idle) or text.startswith("Or ") or text.endswith("?")
+    return name == "compares" and not cues.COMMITS.search(text)
+
+
+def _cause_in(told: Sequence[Told], quote: Told | None) -> TextSpan | None:
+    """Why the try failed, in the agent's first words about it: not after what it does then, and no announcement."""
+    for said, sentence in told[:CAUSE_WITHIN]:
+        is_title = sentence.is_heading or bool(_TITLE.fullmatch(sentence.text))
+        is_quote = quote is not None and quote[1] == sentence
+        is_plan = not is_quote and bool(cues.COMMITS.search(sentence.text) or cues.ROUTINE.search(sentence.text))
+        is_cause = failure_cues.CAUSE.search(sentence.text) and not sentence.text.endswith("?")
+        if is_cause and not is_title and not is_plan:
+            return said.span(sentence.start, sentence.end)
+        if is_quote:
+            return None
+    return None

@@ -1,0 +1,164 @@
+"""Finds dead ends: what was tried and given up.
+
+The agent says so, takes back what it did, or leaves what was refused; or the user reports that the work did not help.
+Words are judged by signs, each with a weight: what they say, and what was tried before them. Repeated words count once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from wakelog.insight import cues, failure_cues
+from wakelog.insight.acts import files_of, is_refused, is_rejected, target_of
+from wakelog.insight.blocks import Block, Did, Finding, TextSpan
+from wakelog.insight.changes import Report, is_undo, words_that_undo
+from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of
+from wakelog.insight.steps import Step, has_gone_wrong, is_service_call, is_similar
+
+WEIGHTS: Final = {
+    "refuted": 3,
+    "failed": 3,
+    "no result": 3,
+    "barred": 3,
+    "own flaw": 6,
+    "denied": 3,
+    "after failure": 1,
+    "other way": 1,
+    "nothing tried": -3,
+    "form refused": -6,
+    "not given up": -4,
+}
+"""What each sign adds to a score."""
+SCORE_MIN: Final = 3
+READ_MAX: Final = 8
+"""How many sentences of a text are read."""
+REPEAT_WITHIN: Final = 3
+"""How many texts and calls after a dead end the same one may be told again."""
+REPEATED_SHARE: Final = 0.4
+_CUES: Final = (
+    ("refuted", failure_cues.REFUTED),
+    ("failed", failure_cues.FAILED),
+    ("no result", failure_cues.NO_RESULT),
+    ("barred", failure_cues.BARRED),
+    ("own flaw", failure_cues.OWN_FLAW),
+)
+_AND: Final = re.compile(r"\band (?!re-?do|re-?run|run|check|see|test|try|start|then)\w+|\binstead\b", re.IGNORECASE)
+
+
+def find_dead_ends(blocks: Sequence[Block], steps: Sequence[Step], report: Report | None) -> Iterator[Finding]:
+    """The dead ends of a turn. A call that one is about is not given again."""
+    known: set[int] = set()
+    told = list(_told(blocks))
+    if report is not None and report.before.changed and (report.kind == "reported same" or _works_there(steps, report)):
+        yield Finding("dead_end", report.span, report.span, score=SCORE_MIN, calls=report.before.changed)
+        told = [found for found in told if found.calls]  # before its first call, the agent only says the same
+    for found in (*told, *_undone(steps), *_left(steps)):
+        if not known & set(found.calls):
+            known |= set(found.calls)
+            yield found
+
+
+def _works_there(steps: Sequence[Step], report: Report) -> bool:
+    """Whether a file that the turn before had changed is changed again."""
+    return any(report.before.files & set(files_of(step.call)) for step in steps)
+
+
+def _told(blocks: Sequence[Block]) -> Iterator[Finding]:
+    """What the agent says it gives up."""
+    last_place, last_words = -10, frozenset[str]()
+    tried: Did | None = None
+    for place, block in enumerate(blocks):
+        if isinstance(block, Did):
+            tried = block
+            continue
+        if block.who == "user" or not is_english(block.text):
+            continue
+        score, sentence = _best_sentence(block.text, tried)
+        if sentence is None or score < SCORE_MIN:
+            continue
+        words = content_words(sentence.text)
+        is_repeat = place - last_place <= REPEAT_WITHIN or len(words & last_words) > REPEATED_SHARE * len(words)
+        last_place = place
+        if is_repeat:
+            continue
+        last_words = words
+        span = block.span(sentence.start, sentence.end)
+        why = _sentence_before(block.text, sentence) if failure_cues.POINTS_BACK.search(sentence.text) else None
+        reason = block.span(why.start, why.end) if why else span
+        yield Finding("dead_end", span, reason, score, (tried.seq,) if tried else ())
+
+
+def _best_sentence(text: str, tried: Did | None) -> tuple[int, Sentence | None]:
+    """The sentence that gives something up, and its score."""
+    around = _signs_of_try(tried)
+    sentences = sentences_of(text)
+    if any(failure_cues.OTHER_WAY.search(s.text) for s in sentences):
+        around.add("other way")
+    is_denied = tried is not None and has_gone_wrong(tried) and is_service_call(tried)
+    for sentence in sentences[:READ_MAX]:
+        signs = {name for name, cue in _CUES if cue.search(sentence.text)}
+        if is_denied and failure_cues.DENIED.search(sentence.text):
+            signs.add("denied")
+        if not signs:
+            continue
+        is_open = "no result" not in signs and bool(failure_cues.NOT_GIVEN_UP.search(sentence.text))
+        if is_open or sentence.text.endswith("?"):
+            signs.add("not given up")
+        score = sum(WEIGHTS[sign] for sign in signs | around)
+        if score >= SCORE_MIN:
+            return score, sentence
+    return 0, None
+
+
+def _signs_of_try(tried: Did | None) -> set[str]:
+    if tried is None:
+        return {"nothing tried"}
+    if is_refused(tried) and not tried.has_failed:
+        return {"form refused"}  # the harness rejected the form of the call, so nothing was tried
+    return {"after failure"} if has_gone_wrong(tried) else set()
+
+
+def _sentence_before(text: str, sentence: Sentence) -> Sentence | None:
+    return next((s for s in reversed(sentences_of(text)) if s.end <= sentence.start), None)
+
+
+def _undone(steps: Sequence[Step]) -> Iterator[Finding]:
+    """What was changed and taken back: the agent says so and what it does instead, or a command does it after a
+    failure."""
+    for n, step in enumerate(steps):
+        written = [s for s in steps[:n] if s.act == "write" and not s.is_wrong]
+        words = words_that_undo(step)
+        is_silent = is_undo(step) and not step.said and steps[n - 1].is_wrong
+        if step.act not in ("write", "run") or not written or not (is_silent or (words and _goes_on(step, words[1]))):
+            continue
+        undone = next((s for s in reversed(written) if is_similar(s.call, step.call)), written[-1])
+        span = words[0].span(words[1].start, words[1].end) if words else TextSpan(step.call.seq, 0, 0, 0)
+        detail = "" if words else "taken back"
+        yield Finding("dead_end", span, span if words else None, SCORE_MIN, (undone.call.seq, step.call.seq), detail)
+
+
+def _goes_on(step: Step, undoes: Sentence) -> bool:
+    """Whether the agent also says what it does instead of what it takes back."""
+    return bool(_AND.search(undoes.text)) or any(
+        s != undoes and cues.COMMITS.search(s.text) and not failure_cues.UNDOES.search(s.text) for _, s in step.told()
+    )
+
+
+def _left(steps: Sequence[Step]) -> Iterator[Finding]:
+    """Writes that the user refused and that were not made good in the same turn: one dead end, however many files."""
+    left = [
+        step
+        for n, step in enumerate(steps)
+        if step.act == "write"
+        and is_rejected(step.call)
+        and not any(_is_made_good(step, later) for later in steps[n + 1 :])
+    ]
+    if left:
+        span, calls = TextSpan(left[0].call.seq, 0, 0, 0), tuple(step.call.seq for step in left)
+        yield Finding("dead_end", span, None, SCORE_MIN, calls, "refused")
+
+
+def _is_made_good(refused: Step, later: Step) -> bool:
+    return later.act == "write" and not later.is_wrong and target_of(later.call) == target_of(refused.call)
