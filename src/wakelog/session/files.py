@@ -12,9 +12,7 @@ from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 from wakelog.session.base import Base, Where, check_text
-from wakelog.session.undo import project_of
 from wakelog.timeline.files import ChangedFiles, changed_files
-from wakelog.timeline.selectors import resolve_change
 
 if TYPE_CHECKING:
     # Imported when a verb needs them: most sessions never touch a file.
@@ -88,6 +86,8 @@ class Files:
 
         session = self._session
         if b is None and other is None:
+            from wakelog.timeline.selectors import resolve_change
+
             a, b = resolve_change(session.log, a)
         target = other or session
         return file_diff(session.log, 0 if a is None else session.seq(a), target.log, target.seq(b), paths=paths)
@@ -158,6 +158,7 @@ class Files:
         """Returns what `restore` would do to each file, without changing any. Pass the plan to `restore` to carry it
         out. `roots` are the folders to restore in, the project's first; by default, where files were captured."""
         from wakelog.files.restore_plan import plan_restore
+        from wakelog.session.undo import project_of
 
         log = self._session.log
         project = project_of(log, self._session._runtime.capture, roots)

@@ -211,11 +211,19 @@ def equal(a: Value, b: Value) -> bool:
 
 
 def _copy(value: Value) -> Value:
+    # Most values hold no others: only those that do are visited.
     if type(value) is dict:
-        return {k: _copy(v) for k, v in value.items()}
+        copied = value.copy()
+        for key, held in value.items():
+            if type(held) in _HOLDERS:
+                copied[key] = _copy(held)
+        return copied
     if type(value) is list:
-        return [_copy(v) for v in value]
+        return [_copy(held) if type(held) in _HOLDERS else held for held in value]
     return value
+
+
+_HOLDERS = frozenset((dict, list))
 
 
 copy = _copy
