@@ -218,23 +218,37 @@ class Chosen(IndexQuestion, frozen=True):
 
 class AskSessions(Chosen, frozen=True):
     """Lists sessions, the last active first. `label` is a name, or `name=value`; `failed` is about how the last turn,
-    or the session, ended; `live` selects those not closed."""
+    or the session, ended; `live` selects those not closed. With `busy`, sessions at rest are left out, except those it
+    names: at rest is what is not paused and has no open turn, no pending call and no flag."""
 
+    busy: tuple[str, ...] | None = None
     after: str = ""
     limit: Number = 100
 
     def __call__(self, reading: IndexMoment) -> Page[SessionInfo]:
-        at, _, sid = self.after.partition(":")
         values = {
             **self.values(),
-            "at": st.as_number(at) if self.after else st.BEGINNING[0],
-            "sid": sid if self.after else st.BEGINNING[1],
+            **st.place_in_sessions(self.after),
+            "busy": None if self.busy is None else as_rows((session,) for session in self.busy),
             "limit": check_limit(self.limit) + 1,
         }
         found: Any = reading.db.execute(st.SESSIONS, values).fetchall()
         rows = tuple(map(st.session_of, found[: self.limit]))
         token = f"{rows[-1].last_at}:{rows[-1].id}" if len(found) > self.limit else ""
         return Page(rows, reading.as_of, token)
+
+
+class AskResting(IndexQuestion, frozen=True):
+    """Counts the sessions that a list of live ones with `busy` leaves out after a position, active since a time."""
+
+    busy: tuple[str, ...] = ()
+    after: str = ""
+    since: Number = 0
+
+    def __call__(self, reading: IndexMoment) -> int:
+        busy = as_rows((session,) for session in self.busy)
+        values = {**st.place_in_sessions(self.after), "busy": busy, "since": self.since}
+        return int(reading.db.execute(st.RESTING, values).fetchall()[0][0])
 
 
 class AskSessionCounts(Chosen, frozen=True):

@@ -82,14 +82,22 @@ _CHOSEN = """s.hidden = 0
     and (:text is null or has_text(s.name, :text) or has_text(s.id, :text) or has_text(coalesce(s.goal, ''), :text)
         or exists (select 1 from wl_turn u where u.session = s.no and has_text(u.input, :text)))
     and s.last_at >= :since"""
+_AT_REST = "s.status <> 'paused' and s.pending = 0 and s.flags = 0 and (s.turn = 0 or s.outcome <> '')"
+_NAMED = "s.id in (select value ->> 0 from json_each(:busy))"
 SESSIONS = f"""
 select id, name, root, parent, forked_at, spawner, agent, status, outcome, goal, labels, turn, turns, events, first_at,
     last_at, tokens, usd_micros, pending, flags, last_error, head, damaged,
     (select t.input from wl_turn t where t.session = s.no and t.input <> '' order by t.turn, t.attempt limit 1)
 from wl_session s
 where {_CHOSEN}
+    and (:busy is null or not ({_AT_REST}) or {_NAMED})
     and (last_at, id) < (:at, :sid)
 order by last_at desc, id desc limit :limit
+"""
+RESTING = f"""
+select count(*) from wl_session s
+where s.hidden = 0 and s.status in ('open', 'active') and {_AT_REST} and not {_NAMED}
+    and s.last_at >= :since and (s.last_at, s.id) < (:at, :sid)
 """
 _ONE_OF = "select '{0}' as facet, {1} as value, count(*) as n from wl_session s where {2} and {3}{4}"
 COUNTS = "\nunion all\n".join(
@@ -204,6 +212,12 @@ def session_of(row: tuple[Any, ...]) -> SessionInfo:
     labels = fields[_LABELS] = {} if row[_LABELS] == "{}" else msgspec.json.decode(row[_LABELS])
     fields[_ABOUT] = row[_GOAL] or labels.get("title") or row[_ABOUT] or ""
     return SessionInfo(*fields)
+
+
+def place_in_sessions(after: str) -> dict[str, Any]:
+    """Where a list of sessions continues: the time and the id of its last one."""
+    at, _, sid = after.partition(":")
+    return {"at": as_number(at), "sid": sid} if after else {"at": BEGINNING[0], "sid": BEGINNING[1]}
 
 
 def as_number(text: str | int) -> int:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import msgspec
 
+from wakelog.engine import heard_one_by_one
 from wakelog.errors import CorruptLogError, NotFoundError
+from wakelog.index import Index
+from wakelog.index.questions import AskResting
 from wakelog.index.results import SessionInfo
-from wakelog.model.ids import SessionId
 from wakelog.session import Session
 from wakelog.session.status import NEEDS, SessionCondition, read_condition
 from wakelog.store import Store
@@ -18,7 +21,7 @@ RECENT_S = 3600
 """After this time, an idle session without a flag is no longer listed."""
 FAILED = ("failed", "interrupted")
 IDLE_MAX = 200
-"""How many idle sessions are listed by default."""
+"""How many idle sessions are listed by default, and how many sessions are asked for at once."""
 
 
 class LiveSession(msgspec.Struct, frozen=True):
@@ -56,60 +59,75 @@ def find_live(
     found: list[LiveSession] = []
     unreadable: list[tuple[SessionInfo, str]] = []
     wanted = frozenset(needs)
-    at_rest = hidden = 0
+    at_rest = 0
     most = 0 if wanted else idle
-    oldest = store.clock() - RECENT_S * 1_000_000
-    is_alive = _liveness_check(store)
-    for info in _not_closed(store, newest):
-        if failed and info.outcome not in FAILED:
-            continue
+    now = store.clock()
+    oldest = now - RECENT_S * 1_000_000
+
+    def wants_resting(info: SessionInfo) -> bool:
         # Spending is not in the index: to find sessions over budget, every session is read.
-        is_old = info.last_at < oldest and not everything and "over-budget" not in wanted
-        is_enough = most is not None and at_rest >= most and "over-budget" not in wanted
-        if (is_old or is_enough) and _is_at_rest(info) and not is_alive(SessionId(info.id)):
-            hidden += not is_old and not wanted
-            continue
-        try:
-            session: Session[Any] = store.resume(info.id)
-            condition = read_condition(session, head=session.log.opened_at)
-        except NotFoundError:
-            continue  # deleted while we looked
-        except CorruptLogError as exc:
-            unreadable.append((info, exc.message))
-            continue
-        if wanted and not wanted.intersection(condition.needs):
-            continue
-        is_quiet = condition.need == "idle" and condition.at < oldest and not condition.document["flags"]
-        if condition.need == "ended" or (is_quiet and not everything):
-            continue
-        at_rest += condition.need == "idle"
-        found.append(LiveSession(session, condition, info))
+        if "over-budget" in wanted:
+            return True
+        return (everything or info.last_at >= oldest) and (most is None or at_rest < most)
+
+    with store.newest_index(newest) if newest else contextlib.nullcontext(store.index) as index:
+        candidates = _Candidates(index, _heard(store, now), wants_resting)
+        for info in candidates:
+            if failed and info.outcome not in FAILED:
+                continue
+            try:
+                session: Session[Any] = store.resume(info.id)
+                condition = read_condition(session, head=session.log.opened_at)
+            except NotFoundError:
+                continue  # deleted while we looked
+            except CorruptLogError as exc:
+                unreadable.append((info, exc.message))
+                continue
+            if wanted and not wanted.intersection(condition.needs):
+                continue
+            is_quiet = condition.need == "idle" and condition.at < oldest and not condition.document["flags"]
+            if condition.need == "ended" or (is_quiet and not everything):
+                continue
+            at_rest += condition.need == "idle"
+            found.append(LiveSession(session, condition, info))
+        resting = 0 if wanted else candidates.count_skipped(0 if everything else oldest)
     found.sort(key=lambda live: (NEEDS.index(live.condition.need), -live.condition.at))
-    return Fleet(tuple(found), hidden, tuple(unreadable))
+    return Fleet(tuple(found), resting, tuple(unreadable))
 
 
-def _not_closed(store: Store, newest: int) -> Iterator[SessionInfo]:
-    if newest:
-        with store.newest_index(newest) as index:
-            yield from index.sessions(live=True, limit=newest)
-    else:
-        yield from store.index.every_session(live=True)
+class _Candidates:
+    """The sessions that are not closed, the last active first. From the first that is refused by `wants_resting`, those
+    at rest are skipped by the index, except the ones that were `heard` of."""
+
+    def __init__(self, index: Index, heard: tuple[str, ...], wants_resting: Callable[[SessionInfo], bool]) -> None:
+        self._index = index
+        self._heard = heard
+        self._wants_resting = wants_resting
+        self._skipped_after: str | None = None
+
+    def __iter__(self) -> Iterator[SessionInfo]:
+        after, busy = "", None
+        while True:
+            page = self._index.sessions(live=True, busy=busy, after=after, limit=IDLE_MAX)
+            for info in page:
+                if busy is None and not self._wants_resting(info):
+                    busy, self._skipped_after = self._heard, after
+                    break
+                yield info
+                after = f"{info.last_at}:{info.id}"
+            else:
+                if not page.next:
+                    return
+
+    def count_skipped(self, since: int) -> int:
+        """How many at rest were skipped that were active since a time."""
+        if self._skipped_after is None:
+            return 0
+        return self._index.ask(AskResting(busy=self._heard, after=self._skipped_after, since=since))
 
 
-def _is_at_rest(info: SessionInfo) -> bool:
-    """Whether a session is idle, as far as the index knows."""
-    return not (info.status == "paused" or info.pending or info.flags or (info.turn and not info.outcome))
-
-
-def _liveness_check(store: Store) -> Callable[[SessionId], bool]:
-    """Returns a function that says whether a session's heartbeat is still valid. If the engine can, all heartbeats are
-    read at once."""
-    now, engine = store.clock(), store.engine
-    if (heard := engine.abilities.heard) is not None:
-        return frozenset(heard(now)).__contains__
-
-    def is_alive(session: SessionId) -> bool:
-        beat = engine.last_beat(session)
-        return beat is not None and beat.until >= now
-
-    return is_alive
+def _heard(store: Store, now: int) -> tuple[str, ...]:
+    """The sessions whose heartbeat is still valid."""
+    engine = store.engine
+    heard = engine.abilities.heard
+    return tuple(heard_one_by_one(engine, now) if heard is None else heard(now))

@@ -29,6 +29,9 @@ NEEDS: tuple[Need, ...] = get_args(Need)
 URGENT = NEEDS[:4]
 """Needs that a person should look at."""
 
+PARTS = ("status", "turn", "goal", "labels", "budget", "view", "trust", "pending_actions", "flags", "last_error")
+"""The parts of the state that tell a condition. The others can be large."""
+
 
 class SessionCondition(msgspec.Struct, frozen=True):
     """A session's condition at a point."""
@@ -37,6 +40,7 @@ class SessionCondition(msgspec.Struct, frozen=True):
     seq: Seq
     at: int
     document: dict[str, Value]
+    """The state, at least PARTS of it."""
     holder: str
     needs: tuple[str, ...]
     """What it needs, most urgent first; never empty."""
@@ -65,7 +69,9 @@ def read_condition(session: Session[Any], at: Seq | None = None, head: Head | No
 def _read_condition(session: Session[Any], at: Seq | None, head: Head) -> SessionCondition:
     document = _document(session, head) if at is None else session.log.state(at)
     holder = session.log.living_holder() if at is None else ""
-    when = _happened(session, at or head.seq, head.at)
+    # Only importers say when something happened; else it is when it was stored, and the head tells that.
+    is_live = at is None and document["status"] not in ("closed", "archived") and ORIGIN not in document["labels"]
+    when = head.at if is_live else _happened(session, at or head.seq, head.at)
     if document["flags"]:
         when = _last_work(session, at or head.seq, when)
     is_over = any(use.is_reached for use in session.budget.spent(at))
@@ -74,9 +80,9 @@ def _read_condition(session: Session[Any], at: Seq | None, head: Head) -> Sessio
 
 
 def _document(session: Session[Any], head: Head) -> dict[str, Value]:
-    """Returns the state at the head. Usually that is the cached newest state, which saves a read."""
+    """Returns the state at the head. Usually that is the cached newest state, which saves a read, and PARTS of it."""
     log = session.log
-    seq, document = log.now() if not log.even_damaged else (0, {})
+    seq, document = log.parts(*PARTS) if not log.even_damaged else (0, {})
     return document if seq == head.seq else log.state(head.seq)
 
 

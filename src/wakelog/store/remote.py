@@ -36,6 +36,7 @@ ALL_QUESTIONS: dict[str, tuple[type[questions.IndexQuestion], Any]] = {
     "turns": (questions.AskTurns, results.Page[results.TurnInfo]),
     "events": (questions.AskEvents, results.Page[results.EventInfo]),
     "sessions": (questions.AskSessions, results.Page[results.SessionInfo]),
+    "resting": (questions.AskResting, int),
     "session-counts": (questions.AskSessionCounts, results.SessionCounts),
     "costs": (questions.AskCosts, results.Costs),
     "rollup": (questions.AskRollup, Rollup),
