@@ -315,6 +315,8 @@ def make_private(path: Path) -> None:
 
 def make_folder(folder: Path) -> None:
     """Makes the folder and its parents, durably: a synced file is lost if its folder is."""
+    if folder.is_dir():
+        return
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
