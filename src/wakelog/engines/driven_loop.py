@@ -2,13 +2,19 @@
 
 So a plain call can use an asynchronous client without handing its work to another thread and back. Between two runs
 nothing happens on the loop: what arrives on its sockets waits until the next run.
+
+A forked child shares with its parent what the system watches for the loop. If the child closed the loop, or collected
+it as garbage, the parent would hear of nothing any more. So a child watches nothing of it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+import os
+import selectors
+import weakref
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -20,8 +26,10 @@ class DrivenLoop:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._loop = asyncio.new_event_loop()
+        self._selector = selectors.DefaultSelector()
+        self._loop = asyncio.SelectorEventLoop(self._selector)
         self._helper: ThreadPoolExecutor | None = None
+        _LOOPS.add(self)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         if asyncio._get_running_loop() is None:
@@ -34,14 +42,36 @@ class DrivenLoop:
     def time(self) -> float:
         return self._loop.time()
 
+    def abort(self, drop: Callable[[], None]) -> None:
+        """Closes the loop after an interrupt of `run`. `drop` is called first, to give up the client's connections."""
+
+        def end() -> None:
+            drop()
+            for task in asyncio.all_tasks(self._loop):
+                task.cancel()
+
+        if self._loop.is_running():  # in the helper's thread; it was the caller's that was interrupted
+            self._loop.call_soon_threadsafe(end)
+        else:
+            drop()
+        self.close()
+
     def close(self) -> None:
         """Ends what is left on the loop, and the loop."""
-        with contextlib.suppress(Exception):  # an interrupt may have left it in any state
-            self.run(_end_tasks())
-        with contextlib.suppress(Exception):
-            self._loop.close()
+        if not self._loop.is_closed():
+            # An interrupt may have left it in any state.
+            with contextlib.suppress(Exception, asyncio.CancelledError):
+                self.run(_end_tasks())
+            with contextlib.suppress(Exception):
+                self._loop.close()
         if self._helper is not None:
             self._helper.shutdown(wait=False)
+
+    def leave_to_parent(self) -> None:
+        """Called in a forked child."""
+        if not self._loop.is_closed():
+            self._selector.close()
+            self._selector.__init__()  # type: ignore[misc] # the loop keeps it: empty, and the child's own
 
 
 async def _end_tasks() -> None:
@@ -51,3 +81,15 @@ async def _end_tasks() -> None:
     if left:
         await asyncio.wait(left, timeout=5)
     await asyncio.sleep(0)  # so that closed transports let go of their sockets
+
+
+_LOOPS: weakref.WeakSet[DrivenLoop] = weakref.WeakSet()
+
+
+def _leave_to_parent() -> None:
+    for loop in [*_LOOPS]:
+        loop.leave_to_parent()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+    os.register_at_fork(after_in_child=_leave_to_parent)

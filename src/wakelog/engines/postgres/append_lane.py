@@ -64,6 +64,12 @@ class AppendLane:
         self._kept = self.connections.keep()
         self._writer = TransactionWriter(self.connections, self._ns, self._kept)
         self._used_at = 0.0
+        self._is_cut_short = False
+        """Whether an interrupt ended the last batch, perhaps in the middle of the driver's work."""
+
+    def _reconnect(self) -> None:
+        self._loop.abort(self.connections.abort)
+        self._connect()
 
     def submit(self, commits: tuple[Commit, ...]) -> LaneAppend:
         """Packed here, so that other threads can pack theirs while the leader waits."""
@@ -85,14 +91,18 @@ class AppendLane:
         await self.connections.close()
 
     def _write(self, batch: list[LaneAppend]) -> None:
+        if self._is_cut_short:  # and a second interrupt came before it was mended
+            self._reconnect()
+        self._is_cut_short = True
         try:
             self._loop.run(self._send_all(batch))
-        except BaseException as exc:
-            if not isinstance(exc, Exception):  # an interrupt, perhaps in the middle of the driver's work
-                self.connections.abort()
-                self._loop.close()
-                self._connect()
+        except Exception:
+            self._is_cut_short = False
             raise
+        except BaseException:
+            self._reconnect()
+            raise
+        self._is_cut_short = False
         self._on_stored()
 
     async def _send_all(self, batch: list[LaneAppend]) -> None:
