@@ -13,10 +13,14 @@ import asyncio
 import contextlib
 import os
 import selectors
+import threading
 import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
+
+from wakelog.engines.deferred_signals import DeferredSignals
+from wakelog.engines.group_commit import Bell
 
 T = TypeVar("T")
 
@@ -33,11 +37,40 @@ class DrivenLoop:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         if asyncio._get_running_loop() is None:
-            return self._loop.run_until_complete(work)
+            is_main = threading.current_thread() is threading.main_thread()
+            return self._run_in_main_thread(work) if is_main else self._loop.run_until_complete(work)
         # A thread can run one loop at a time, and this one is inside the caller's.
         if self._helper is None:
             self._helper = ThreadPoolExecutor(1, self._name)
-        return self._helper.submit(self._loop.run_until_complete, work).result()
+        bell = Bell()  # and not the wait of a future, which an interrupt can leave locked for the helper
+        results: list[T] = []
+        errors: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                results.append(self._loop.run_until_complete(work))
+            except BaseException as exc:
+                errors.append(exc)
+            finally:
+                bell.ring()
+
+        self._helper.submit(run)
+        bell.wait(-1)
+        if errors:
+            raise errors[0]
+        return results[0]
+
+    def _run_in_main_thread(self, work: Coroutine[Any, Any, T]) -> T:
+        """Only here do signal handlers run. The loop stops for them between two callbacks, and goes on if none of them
+        raises."""
+        task = self._loop.create_task(work)
+        task.add_done_callback(lambda _: self._loop.stop())
+        with DeferredSignals(lambda: self._loop.call_soon_threadsafe(self._loop.stop)) as signals:
+            while not task.done():
+                self._loop.run_forever()
+                signals.deliver()
+        signals.deliver()
+        return task.result()
 
     def time(self) -> float:
         return self._loop.time()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import CancelledError
 from typing import Any, TypeVar
+
+from wakelog.engines.group_commit import Bell
 
 T = TypeVar("T")
 
@@ -19,7 +22,18 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        bell = Bell()  # and not the wait of a future, which an interrupt can leave locked for the loop
+        tasks: list[asyncio.Task[T]] = []
+
+        def start() -> None:
+            tasks.append(self._loop.create_task(work))
+            tasks[0].add_done_callback(lambda _: bell.ring())
+
+        self._loop.call_soon_threadsafe(start)
+        bell.wait(-1)
+        if tasks[0].cancelled():
+            raise CancelledError
+        return tasks[0].result()
 
     def soon(self, call: Any, *args: Any) -> None:
         self._loop.call_soon_threadsafe(call, *args)
