@@ -268,3 +268,12 @@ def test_a_longer_text_of_aider_is_not_taken_for_an_answer(tmp_path: Path) -> No
     ]
     failed = seen.named("aider")[1]
     assert failed.endswith("\n>>>>>>> REPLACE\n\nThe SEARCH section must exactly match an existing block of lines")
+
+
+def test_an_error_of_the_provider_in_the_middle_of_a_line_ends_the_turn(tmp_path: Path) -> None:
+    failed = (
+        "\n# aider chat started at 2026-01-05 10:00:00\n\n#### go on\n\n> Error: litellm.RateLimitError: slow down\n"
+    )
+    seen = seen_once(written(tmp_path, failed))
+    assert seen.prompts() == ["go on"]
+    assert seen.turns == ["failed"]

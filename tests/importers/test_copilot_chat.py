@@ -117,3 +117,10 @@ def test_odd_requests_are_kept_and_a_broken_chat_is_refused(tmp_path: Path) -> N
     broken.write_text('{"responderUsername": "GitHub Copilot", "requests": {}}')
     with pytest.raises(WakelogError, match="is not a chat"):
         seen_once(broken)
+
+
+def test_a_call_without_a_result_and_a_result_that_is_plain_text(tmp_path: Path) -> None:
+    calls = [call("c1", "read_file", filePath=FILE), call("c2", "read_file", filePath=FILE)]
+    metadata = {"toolCallRounds": [{"response": "I look.", "toolCalls": calls}], "toolCallResults": {"c2": "LIMIT"}}
+    seen = seen_once(written(tmp_path, [request(1, "look", [], metadata=metadata, isCanceled=True)]))
+    assert [c.output for c in seen.calls.values()] == ["", "LIMIT"]

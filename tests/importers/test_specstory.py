@@ -243,3 +243,9 @@ def test_a_folder_of_them_is_found_and_other_markdown_is_not(tmp_path: Path) -> 
     path = written(tmp_path, NEW)
     (tmp_path / "notes.md").write_text("# Notes\n\n_**User**_\n\nhello\n")
     assert [each.path for each in find_in_folder(tmp_path)] == [path]
+
+
+def test_a_prompt_that_is_a_list_is_kept_whole(tmp_path: Path) -> None:
+    words = "- mend the test\n- run it with --"
+    text = f"{NEW.partition('_**User')[0]}_**User**_\n\n{words}\n\n---\n\n_**Agent (opus)**_\n\nDone.\n\n---\n\n"
+    assert seen_once(written(tmp_path, text)).prompts() == [words]

@@ -204,7 +204,7 @@ def _aider_steps(text: str, id: str, model: str) -> Iterator[st.Step]:
         yield st.LabelsStep(labels)
     yield st.MessageStep("system", text, name="aider")
     if _PROVIDER_ERROR.match(line) or (_PROVIDER_ERROR.search(text) and "Retrying in" not in text):
-        yield st.TurnEndStep("failed", next(each for each in text.splitlines() if _PROVIDER_ERROR.match(each)))
+        yield st.TurnEndStep("failed", next(filter(_PROVIDER_ERROR.search, text.splitlines())))
 
 
 def _count(text: str | None) -> int:

@@ -184,11 +184,12 @@ def _text(value: object) -> str:
     """The text of a result, which may be a tree of what was rendered for the model."""
     if isinstance(value, list):
         return "".join(map(_text, value))
-    node = as_dict(value)
-    if "text" in node:
-        return ("\n" if node.get("lineBreakBefore") is True else "") + text_in(node, "text")
-    inner = next((node[key] for key in ("content", "value", "node", "children") if key in node), None)
-    return (inner if isinstance(inner, str) else _text(inner)).removeprefix("\n" if "content" in node else "")
+    if not isinstance(value, dict):
+        return value if isinstance(value, str) else ""
+    if "text" in value:
+        return ("\n" if value.get("lineBreakBefore") is True else "") + text_in(value, "text")
+    inner = next((value[key] for key in ("content", "value", "node", "children") if key in value), None)
+    return _text(inner).removeprefix("\n" if "content" in value else "")
 
 
 def _answer(ask: st.CallStep, output: str, part: dict[str, Any]) -> st.ResultStep:

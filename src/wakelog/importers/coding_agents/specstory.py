@@ -91,7 +91,7 @@ def _records(text: str) -> Iterator[tuple[st.SourceRecord, int]]:
     yield st.SourceRecord("start", (), _time(before), {"start": before}), len(before.encode())
     for section in sections:
         is_last = section is sections[-1]
-        parts = [section.text.strip("\n -")] if section.is_user else list(_parts(section.text))
+        parts = [_said(section.text)] if section.is_user else list(_parts(section.text))
         for number, part in enumerate(parts):
             id = f"{section.id}.{number}"
             steps = tuple(_steps(section, id, part, parts[:number]))
