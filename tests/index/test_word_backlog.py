@@ -185,3 +185,18 @@ def test_after_a_long_backlog_the_words_are_one_segment(
     assert len(found(index, "seal number")) == 20
     with index.reading() as db:
         assert db.execute("pragma freelist_count").get == 0
+
+
+def test_words_that_cannot_be_merged_for_want_of_space_stay_as_they_are(engine: Engine, index: Index) -> None:
+    for part in range(6):
+        said(engine, *(" ".join(f"w{part}x{n}x{m}" for m in range(100)) for n in range(50)))
+        index.catch_up_words()
+    database: Any = index._database
+    db, path = database._write_connection(), database.path
+    db.pragma("max_page_count", db.pragma("page_count"))
+    before = segments(index)
+    assert before > 1
+    database.merge_words()
+    assert database.path == path
+    assert segments(index) == before
+    assert len(found(index, "w3x7x9")) == 1

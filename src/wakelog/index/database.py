@@ -148,8 +148,9 @@ class Database:
         be rewritten now, for want of space or because of another writer, stays as it is."""
         with contextlib.suppress(UnavailableError), forking.gate.inside(), self._lock, self._translated_errors():
             db = self._write_connection()
-            db.execute("insert into wl_words (wl_words) values ('optimize')")
-            db.execute("vacuum")
+            with contextlib.suppress(apsw.FullError):  # else the index would leave its file
+                db.execute("insert into wl_words (wl_words) values ('optimize')")
+                db.execute("vacuum")
             self.empty_wal()
 
     def empty_wal(self) -> bool:
