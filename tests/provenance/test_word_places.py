@@ -1,11 +1,15 @@
 """Why, with the words of an index: the same answer as without, and of a long log only the events that it names."""
 
+import contextlib
+import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
+import wakelog
 from tests.events_read import note_events_read
 from tests.provenance.test_near_graph import TEXTS, _number, _played, _rare, _turns
 from tests.seeds import examples
@@ -17,6 +21,7 @@ from wakelog.log.removal import erase
 from wakelog.model import events as ev
 from wakelog.provenance import text_matches
 from wakelog.provenance.why import Why, why
+from wakelog.store.index_place import index_path
 from wakelog.testing.builders import START_US, new_session
 
 SAID = "the address is https://x.example/page of them"
@@ -142,3 +147,17 @@ def test_an_index_without_words_names_nothing(log: Log, index: Index) -> None:
     index.catch_up()
     assert find_word_places(index, log.id) is None
     assert find_word_places(index, new_session()) is None
+
+
+def test_an_index_that_cannot_be_used_is_done_without(tmp_path: Path) -> None:
+    with wakelog.open(tmp_path / "store") as store:
+        with store.session("s").turn(SAID) as turn:
+            seq = turn.session.decide(SAID)
+        store.index.search("address")
+    path = index_path(store.engine)
+    assert path is not None
+    path.unlink()
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("create table somebodys (own integer)")
+    with wakelog.open(tmp_path / "store") as store:
+        assert matched(store.resume("s").why(seq)) == matched(why(store.resume("s").log, seq))

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import NotFoundError
+from wakelog.errors import NotFoundError, WakelogError
 from wakelog.index.connection import SEQ_BITS, Connection, Damaged, as_rows
 from wakelog.index.index import Index
 from wakelog.index.scope import Span, scope_of
@@ -69,7 +69,7 @@ class WordPlaces(msgspec.Struct, frozen=True):
                     span = (holder, first, min(last, upto))
                     found += [(seq, "") for seq in _partly_worded(db, *span, limit)]
                     found += [(seq, text) for text, words in asked.items() for seq in _worded(db, words, *span, limit)]
-        except (Damaged, NotFoundError):
+        except (Damaged, WakelogError):  # the answer does not depend on an index
             return None
         return sorted(found), upto
 

@@ -444,15 +444,18 @@ class Store(StoreQuestions):
         return is_far_behind(self.index)
 
     def word_places(self, session: SessionId) -> WordPlaces | None:
-        """Returns the words that the index has of a session; None if there is no local index. Does not bring it up to
-        date."""
+        """Returns the words that the index has of a session; None if there is no local index, or it cannot be used.
+        Does not bring it up to date."""
         from wakelog.store.index_place import has_local_index
 
         if not has_local_index(self.engine):
             return None
         from wakelog.index.word_places import find_word_places
 
-        return find_word_places(self.index, session)
+        try:
+            return find_word_places(self.index, session)
+        except WakelogError:
+            return None  # it cannot be opened, and the answer does not depend on it
 
     def newest_index(self, most: int) -> Index:
         """Builds a small index in memory of the `most` newest sessions, for a first answer while the index is far
