@@ -8,6 +8,7 @@ share the next request, and its sync on the server.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 
 from wakelog.engines.group_commit import Group, GroupedAppend
 from wakelog.engines.remote.wire import SubmitAnswer, error_of
@@ -70,8 +71,6 @@ def _size(commit: Commit) -> int:
 
 def _error_for_caller(exc: Exception) -> WakelogError:
     """A separate error for each append of a batch, because they are raised in different threads."""
-    if isinstance(exc, UnavailableError):
-        return UnavailableError(exc.message, kind=exc.kind, hint=exc.hint)
     if isinstance(exc, WakelogError):
-        return exc
+        return copy(exc)
     return UnavailableError(f"the append was interrupted: {exc!r}", kind="answer-unknown")
