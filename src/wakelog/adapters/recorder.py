@@ -159,6 +159,11 @@ class Recorder:
             self.log.write(lambda parts: (), keep=0, why=why)
         return len(kept)
 
+    def replace(self, *messages: Any, why: str = "the conversation was replaced") -> None:
+        """Removes all messages by a rewind and adds these, in one commit."""
+        read = [read_message(message, self._effects) for message in check_items(self._unpack(messages)[0], "messages")]
+        self.log.write(lambda parts: self._plan(parts, read, None, None, "", False), keep=0, why=why)
+
     def end_turn(self, outcome: Literal["completed", "failed", "interrupted"] = "completed", error: str = "") -> None:
         """Ends the open turn, if there is one: for a run that stops without a final answer."""
         if self.session.log.part("turn")["status"] == "open":

@@ -80,6 +80,27 @@ def asking(saver: Any) -> Any:
     return builder.compile(checkpointer=saver)
 
 
+def nested(saver: Any) -> Any:
+    """A subgraph in a subgraph, with two nodes at once that both ask."""
+
+    def asks(name: str) -> Callable[[Any], Any]:
+        return lambda state: {"x": [f"{name} {interrupt(name)}"]}
+
+    inner = StateGraph(ListState)
+    for name in ("a", "b"):
+        inner.add_node(name, asks(name))
+        inner.add_edge(START, name)
+    middle = StateGraph(ListState)
+    middle.add_node("inner", inner.compile())
+    middle.add_node("after", lambda state: {"x": ["after"]})
+    middle.add_edge(START, "inner")
+    middle.add_edge("inner", "after")
+    builder = StateGraph(ListState)
+    builder.add_node("middle", middle.compile())
+    builder.add_edge(START, "middle")
+    return builder.compile(checkpointer=saver)
+
+
 def run_agent(invoke: Callable[..., Any], graph: Any) -> list[Any]:
     """Two turns, a replay from the middle, an edit of the past, and one turn more."""
     seen = [
@@ -105,20 +126,37 @@ def run_asking(invoke: Callable[..., Any], graph: Any) -> list[Any]:
     return [*map(plain, seen), history(graph)]
 
 
+def run_nested(invoke: Callable[..., Any], graph: Any) -> list[Any]:
+    """Answers to one question after the other, by its id; then the second once more, from where it was asked."""
+
+    def answer(question: str, config: Any) -> Any:
+        open_questions = {each.value: each.id for task in graph.get_state(config).tasks for each in task.interrupts}
+        return invoke(Command(resume={open_questions[question]: f"yes {question}"}), config)
+
+    seen = [invoke({"x": ["in"], "about": {}}, THREAD), history(graph)]
+    waiting = graph.get_state(THREAD).config
+    seen += [answer("a", THREAD), answer("b", THREAD), history(graph)]
+    seen += [answer("b", waiting)]
+    return [*map(plain, seen), history(graph)]
+
+
 RUNS: dict[str, tuple[Callable[[Any], Any], Callable[..., list[Any]]]] = {
     "agent": (agent, run_agent),
     "asking": (asking, run_asking),
+    "nested": (nested, run_nested),
 }
 
 
 def plain(value: Any) -> Any:
-    """A value without what is different in every run."""
+    """A value without what is different in every run: ids, and the order of questions asked at once."""
     if isinstance(value, BaseMessage):
         return value.type, value.content
     if isinstance(value, Interrupt):
         return "interrupt", plain(value.value)
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple) and value and all(isinstance(item, Interrupt) for item in value):
+        return sorted(map(plain, value), key=str)
     return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 pytest.importorskip("langgraph")
-from langgraph.store.base import GetOp, PutOp
+import langgraph.store.base
+from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchOp
 
 import wakelog
 from tests.adapters.store_urls import store_url as store_url
@@ -112,6 +113,49 @@ def test_reading_an_item_lets_it_live_longer(tmp_path: Path) -> None:
         clock.pass_minutes(6)
         other = WakelogStore(store, ttl={"omit_expired": True})
         assert other.get(("a",), "k") is None
+
+
+def test_reading_an_item_of_a_short_life_lets_it_live_longer_too(tmp_path: Path) -> None:
+    clock = Clock()
+    with wakelog.open(tmp_path, clock=clock) as store:
+        memory = WakelogStore(store, ttl={"default_ttl": 1 / 60})
+        memory.put(("a",), "k", {"n": 1})
+        for _ in range(3):
+            clock.pass_minutes(0.6 / 60)
+            assert memory.sweep_ttl() == 0
+            assert memory.get(("a",), "k") is not None
+        before = memory.session.head.seq
+        assert memory.get(("a",), "k") is not None
+        assert memory.session.head.seq == before  # nothing to add yet
+
+
+def test_a_program_that_awaits_its_store_need_not_change(tmp_path: Path) -> None:
+    async def program() -> None:
+        async with WakelogStore(tmp_path, ttl={"default_ttl": 1}) as memory:
+            await memory.setup()
+            sweeper = await memory.start_ttl_sweeper()
+            await memory.aput(("a",), "k", {"n": 1})
+            assert await memory.sweep_ttl() == 0
+            assert not sweeper.done()
+            assert await memory.stop_ttl_sweeper()
+            assert sweeper.done()
+
+    asyncio.run(program())
+
+
+def test_a_namespace_may_be_a_list_and_a_bad_one_is_refused_in_every_operation(tmp_path: Path) -> None:
+    given: Any = ["a", "b"]
+    with WakelogStore(tmp_path) as memory:
+        memory.put(given, "k", {"n": 1})
+        assert memory.search(given[:1])[0].namespace == ("a", "b")
+        assert memory.get(given, "k") is not None
+        memory.delete(given, "k")
+        assert memory.search(()) == []
+        if not hasattr(langgraph.store.base, "validate_op_namespace"):
+            return  # LangGraph 1.0 checks what is stored, and in `put` only
+        for op in (GetOp(("a.b",), "k"), SearchOp(("a", "")), PutOp(("a.b",), "k", {})):
+            with pytest.raises(InvalidNamespaceError):
+                memory.batch([op])
 
 
 def embedded(texts: list[str]) -> list[list[float]]:

@@ -179,6 +179,17 @@ def test_with_a_serializer_of_ones_own_no_content_is_readable(tmp_path: Path, se
         assert not [e for e in session.events() if "confidential" in e.record.body.decode()]
 
 
+@pytest.mark.parametrize("serializer", [JsonPlusSerializer, Reversed])
+def test_a_dict_whose_keys_change_is_stored_with_any_serializer(tmp_path: Path, serializer) -> None:
+    with WakelogSaver(tmp_path, serde=serializer()) as saver:
+        graph = one_node(saver, lambda state: {"extra": {"same": "s", f"k{len(state['x'])}": 1}})
+        for turn in range(1, 4):
+            graph.invoke({"x": [turn]}, THREAD)
+            assert values_of(saver)["extra"] == {f"k{len(values_of(saver)['x'])}": 1, "same": "s"}
+    with WakelogSaver(tmp_path, serde=serializer()) as saver:
+        assert values_of(saver)["extra"] == {"k3": 1, "same": "s"}
+
+
 def test_delta_channels_are_made_whole_again_also_after_a_prune(tmp_path: Path) -> None:
     delta = pytest.importorskip("langgraph.channels.delta")
 

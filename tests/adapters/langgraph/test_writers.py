@@ -102,6 +102,17 @@ def test_a_fork_from_a_named_checkpoint_is_no_conflict(tmp_path: Path) -> None:
         assert first.get_state(THREAD).values["done"] == ["a", "c"]
 
 
+def test_a_copy_of_an_earlier_checkpoint_is_no_conflict(tmp_path: Path) -> None:
+    with WakelogSaver(tmp_path) as saver:
+        graph = counting(saver)
+        for name in ("a", "b", "c"):
+            graph.invoke(*turn_of(name))
+        started = [each for each in graph.get_state_history(THREAD) if each.metadata["source"] == "input"]
+        copied = graph.update_state(started[0].config, None, as_node="__copy__")
+        assert graph.get_state(copied).values["done"] == ["a", "b"]
+        assert graph.get_state(THREAD).config == copied
+
+
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 def test_what_was_answered_survives_a_kill_and_the_thread_goes_on(tmp_path: Path, durability: str) -> None:
     process = start(tmp_path, "k", 1000, durability)

@@ -202,9 +202,17 @@ def test_their_compaction_works_over_it(store: Store) -> None:
         kept = await under.get_items()
         assert {"type": "compaction", "encrypted_content": "short"} in kept
         assert {"role": "assistant", "content": "a"} not in kept
+        rewound = next(entry for entry in under.session.log.entries() if entry.kind == "history.rewound")
+        following = under.session.log.entry(rewound.seq + 1)
+        assert following.commit_id == rewound.commit_id  # a crash cannot come between
         assert "a" in [m.text for m in under.session.messages(at="@1")]
 
     asyncio.run(run())
+
+
+def test_a_setting_that_does_not_exist_is_refused(store: Store) -> None:
+    with pytest.raises(TypeError, match="Unknown session settings: limitt"):
+        WakelogSession("user-1", store, session_settings={"limitt": 1})
 
 
 CHILD = """

@@ -81,13 +81,17 @@ class ChannelCopy:
         if self._given is not None and type(value) is type(self._given):
             if type(value) is list:
                 return self._moved_list(value, path, where)
-            if type(value) is dict and all(map(is_plain_key, value)) and all(map(is_plain_key, self._given)):
+            if self._is_stored_by_key(value) and self._is_stored_by_key(self._given):
                 moved = self._moved_dict(value, path, where)
                 if moved is not None:
                     return moved
         before = self._codec.encode(self._value(), where) if self._stored is None else self._stored
         ops = shortest(before, self._codec.encode(value, where), path)
         return copy_of(self._codec, value), ops
+
+    def _is_stored_by_key(self, value: Any) -> bool:
+        """True for a dict whose stored form is a dict. A serializer of the user's makes one value of it."""
+        return type(value) is dict and self._codec.is_readable and all(map(is_plain_key, value))
 
     def _has_grown(self, value: list[Any]) -> bool:
         """True if a list starts with all items of the copy."""

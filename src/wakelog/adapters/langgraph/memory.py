@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,8 +21,16 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, Sear
 from langgraph.store.base.embed import EmbeddingsLambda
 from langgraph.store.memory import InMemoryStore
 
+try:
+    from langgraph.store.base import validate_op_namespace
+except ImportError:  # earlier releases check namespaces in the methods only
+
+    def validate_op_namespace(op: Any) -> None:
+        pass
+
+
+from wakelog.adapters.langgraph.both_colours import Count, NeedsNoSetup, Sweeper
 from wakelog.adapters.langgraph.codec import ValueCodec
-from wakelog.adapters.langgraph.setup import NeedsNoSetup
 from wakelog.adapters.stores import Place, StoreUser
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
@@ -38,8 +46,9 @@ _FACT_KINDS = frozenset({"fact.recorded", "fact.retracted"})
 _RELOAD_KINDS = frozenset({"history.rewound", "history.adopted", "payload.erased"})
 _MINUTE_US = 60_000_000
 _SWEEP_MINUTES = 5
-_MIN_REFRESH_US = 1_000_000
-"""A read refreshes an item only if that adds at least this much: reading in a loop must not append events."""
+_MIN_REFRESH_US, _MIN_REFRESH_SHARE = 1_000_000, 0.1
+"""A read refreshes an item only if that adds at least this much, or this share of a short life: reading in a loop must
+not append events."""
 
 
 class WakelogStore(NeedsNoSetup, StoreUser, BaseStore):
@@ -62,6 +71,7 @@ class WakelogStore(NeedsNoSetup, StoreUser, BaseStore):
     ) -> None:
         super().__init__(store)
         self._name = session
+        self.index_config = index
         self._index = {**index, "embed": _Embedder(ensure_embeddings(index.get("embed")))} if index else None
         self.ttl_config = ttl
         self._codec = ValueCodec(JsonPlusSerializer())
@@ -73,7 +83,13 @@ class WakelogStore(NeedsNoSetup, StoreUser, BaseStore):
         self._seq: Seq = 0
         self._swept_at = self.store.clock()
         self._sweep_minutes: float | None = (ttl or {}).get("sweep_interval_minutes")
-        self._sweeper: Future[None] = Future()
+        self._sweeper = Sweeper()
+
+    async def __aenter__(self) -> WakelogStore:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await in_thread(self.close)
 
     @property
     def session(self) -> Session[Any]:
@@ -84,13 +100,15 @@ class WakelogStore(NeedsNoSetup, StoreUser, BaseStore):
 
     def batch(self, ops: Iterable[Any]) -> list[Any]:
         """Runs several operations. All reads are answered before anything is changed."""
-        ops = list(ops)
+        ops = [_with_tuple(op) for op in ops]
+        for op in ops:
+            validate_op_namespace(op)
         with self._lock:
             self._sweep_if_due()
             self._follow()
             reads = [op for op in ops if not isinstance(op, PutOp)]
             answers = [self._detached(answer, op) for op, answer in zip(reads, self._mirror.batch(reads), strict=True)]
-            puts = {(tuple(op.namespace), op.key): op for op in ops if isinstance(op, PutOp)}
+            puts = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
             used = {item for op, answer in zip(reads, answers, strict=True) for item in _items_to_refresh(op, answer)}
             if puts or not used.isdisjoint(self._expiry):
                 retry_on_moved_head(self.session.id, "to remember in", lambda: self._store(puts, used))
@@ -121,25 +139,26 @@ class WakelogStore(NeedsNoSetup, StoreUser, BaseStore):
 
     # Expiry
 
-    def sweep_ttl(self) -> int:
+    def sweep_ttl(self) -> Count:
         """Retracts the expired items; returns how many."""
         with self._lock:
-            return retry_on_moved_head(self.session.id, "to sweep", self._sweep)
+            return Count(retry_on_moved_head(self.session.id, "to sweep", self._sweep))
 
-    def start_ttl_sweeper(self, sweep_interval_minutes: int | None = None) -> Future[None]:
+    def start_ttl_sweeper(self, sweep_interval_minutes: int | None = None) -> Sweeper:
         """Sweeps at this interval from now on, whenever the store is used; by default, every five minutes. No thread is
         needed for that: nobody can see an expired item before the next use."""
         self._sweep_minutes = sweep_interval_minutes or self._sweep_minutes or _SWEEP_MINUTES
         if self._sweeper.done():
-            self._sweeper = Future()
+            self._sweeper = Sweeper()
         return self._sweeper
 
-    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        """Sweeps no more, except by `sweep_ttl`. Completes the future that `start_ttl_sweeper` returned."""
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> Count:
+        """Sweeps no more, except by `sweep_ttl`. Completes the future that `start_ttl_sweeper` returned. The answer is
+        true: nothing has to be waited for."""
         self._sweep_minutes = None
         if not self._sweeper.done():
             self._sweeper.set_result(None)
-        return True
+        return Count(1)
 
     def _sweep_if_due(self) -> None:
         minutes = self._sweep_minutes
@@ -231,8 +250,9 @@ class WakelogStore(NeedsNoSetup, StoreUser, BaseStore):
         facts = self.session.state().facts
         for item in used & self._expiry.keys() - puts.keys():
             ends, minutes = self._expiry[item]
-            later, fact = now + int(minutes * _MINUTE_US), facts.get(_fact_key(*item))
-            if later - ends >= _MIN_REFRESH_US and fact is not None:
+            life, fact = int(minutes * _MINUTE_US), facts.get(_fact_key(*item))
+            later = now + life
+            if later - ends >= min(_MIN_REFRESH_US, life * _MIN_REFRESH_SHARE) and fact is not None:
                 drafts.append(EventDraft(ev.FactRecorded(key=_fact_key(*item), value={**fact.value, "ends": later})))
         if drafts:
             self.session.log.append(*drafts, expect=self._seq)
@@ -279,6 +299,13 @@ class _Embedder(Embeddings):
     def embed_query(self, text: str) -> list[float]:
         vector: list[float] = self._embed([text])[0] if self._is_async else self._inner.embed_query(text)
         return vector
+
+
+def _with_tuple(op: Any) -> Any:
+    """The operation with its namespace as a tuple. LangGraph's stores on a database take lists too."""
+    if isinstance(op, GetOp | PutOp):
+        return op._replace(namespace=tuple(op.namespace))
+    return op._replace(namespace_prefix=tuple(op.namespace_prefix)) if isinstance(op, SearchOp) else op
 
 
 def _items_to_refresh(op: Any, answer: Any) -> list[ItemKey]:

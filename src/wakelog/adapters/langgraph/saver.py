@@ -26,8 +26,8 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from wakelog.adapters.langgraph.both_colours import NeedsNoSetup
 from wakelog.adapters.langgraph.codec import ValueCodec
-from wakelog.adapters.langgraph.setup import NeedsNoSetup
 from wakelog.adapters.langgraph.thread_log import ThreadLog
 from wakelog.adapters.stores import Place, StoreUser
 from wakelog.errors import InvalidInputError, NotFoundError

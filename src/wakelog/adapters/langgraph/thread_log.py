@@ -143,7 +143,8 @@ class ThreadLog(ThreadReads):
         ns, draft = new.ns, new.draft
         copy = self._last_known()
         self._failed.refuse(new.parent_key)  # the parent may have been in the queue until just now
-        self._refuse_if_stale(ns, draft.parent, copy)
+        if draft.source != "fork":  # a fork goes back on purpose
+            self._refuse_if_stale(ns, draft.parent, copy)
         base, back_to = copy, 0
         graph = copy.graphs.get(ns)
         if not ns and graph is not None and draft.parent and graph.id != draft.parent:
@@ -356,7 +357,7 @@ class ThreadLog(ThreadReads):
         """Adds task writes to `thread` and the events that tell of them; returns the operations that store them."""
         patch: Delta = []
         for writes in ready:
-            known = self._stored_writes(thread, writes).get(writes.task, {})
+            known = self._stored_writes(thread, writes)
             entries = dict(known.get("writes", {}))
             new = [(i, c, value) for i, c, value in writes.writes if i < 0 or str(i) not in entries]
             if new:
@@ -366,14 +367,16 @@ class ThreadLog(ThreadReads):
         return patch
 
     def _stored_writes(self, thread: ThreadCopy, writes: TaskWrites) -> dict[str, Any]:
-        """What is stored for the checkpoint that these writes were made on, by task."""
-        if writes.key in thread.writes:
-            return dict(thread.writes[writes.key])
-        graph = thread.graphs.get(writes.ns)
+        """What the same task has written before, on the same checkpoint. A `thread` that goes back to the checkpoint
+        does not tell: it is older than what was written on it."""
+        known = thread.writes.get(writes.key, {}).get(writes.task)
+        if known is not None:
+            return dict(known)
+        graph = self._last_known().graphs.get(writes.ns)
         is_newest = graph is not None and graph.id == writes.checkpoint
         if is_newest or not self._seq_of(writes.ns, writes.checkpoint):
             return {}
-        return self._refreshed_index().writes(writes.key)
+        return dict(self._refreshed_index().writes(writes.key).get(writes.task, {}))
 
     def _is_on_stored(self, writes: TaskWrites) -> bool:
         """True if the checkpoint that the writes were made on is stored."""

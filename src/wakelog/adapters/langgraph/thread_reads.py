@@ -88,15 +88,21 @@ class ThreadReads:
         if graph is None and not ns and not copy.removed:
             return None
         if parents and self._index is None and not copy.removed:
-            # A task's namespace is created after its parent's checkpoint, so older events need no reading.
-            since = [seq for above, id in parents.items() if (seq := self._seq_of(above, id))]
-            if not since:
+            stored = [(above, id) for above, id in parents.items() if self._seq_of(above, id)]
+            if not stored:
                 return None
-            index = CheckpointIndex(self._log, max(since)).refresh()
+            index = CheckpointIndex(self._log, max(self._seq_before(copy, *place) for place in stored)).refresh()
         else:
             index = self._refreshed_index()
         found = index.checkpoints(copy.removed, ns)
         return self._load(found[0]) if found else None
+
+    def _seq_before(self, copy: ThreadCopy, ns: str, id: str) -> Seq:
+        """An event after which everything was stored that belongs to the tasks of a checkpoint. That is the checkpoint
+        before it: a subgraph may be stored before the checkpoint that it runs on, always so with durability `exit`."""
+        graph = copy.graphs.get(ns)
+        before = str(graph.checkpoint.get("parent", "")) if graph is not None and graph.id == id else ""
+        return self._seq_of(ns, before) if before else 0
 
     def history(
         self, ns: str | None, id: str, before: str, matches: Any, limit: int | None

@@ -7,6 +7,7 @@ Items are recorded as turns, model calls, tool calls and outcomes, and are retur
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -75,6 +76,12 @@ class WakelogSession(StoreUser):
     async def clear_session(self) -> None:
         """Removes all items from view."""
         await in_thread_to_the_end(lambda: self._open().clear(why="clear_session"))
+
+    async def _atomic_replace_items(self, items: Sequence[Any]) -> bool:
+        """The SDK's compaction calls this if a session has it; otherwise it clears the session and adds the items, and
+        a crash in between leaves it empty."""
+        await in_thread_to_the_end(lambda: self._open().replace(*items, why="compacted"))
+        return True
 
     # Branches
 
@@ -195,7 +202,11 @@ class WakelogSession(StoreUser):
 def _settings(given: SessionSettings | Mapping[str, Any] | None) -> SessionSettings:
     if given is None:
         return SessionSettings()
-    return SessionSettings(**given) if isinstance(given, Mapping) else given
+    if not isinstance(given, Mapping):
+        return given
+    if unknown := sorted(given.keys() - {field.name for field in dataclasses.fields(SessionSettings)}):
+        raise TypeError(f"Unknown session settings: {', '.join(unknown)}")
+    return SessionSettings(**given)
 
 
 def _branch(name: str, recorder: Recorder, is_current: bool) -> dict[str, Any]:

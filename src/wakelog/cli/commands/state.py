@@ -17,8 +17,9 @@ from wakelog.cli.render.values import scalar, tree
 from wakelog.cli.shell_completion import complete_key, complete_selector
 from wakelog.cli.text import clock, glyph, inert_line, iso, other_time
 from wakelog.diff.writers import Blame
-from wakelog.model.document import State
+from wakelog.model.document import KEPT_BY_ADAPTERS, State, agent_data, name_objects
 from wakelog.model.values import Value
+from wakelog.state.patch import escape
 
 _COLUMNS = "24~ | 10 |  | -3 | 8 |  | 6 | 16 -2"
 
@@ -62,14 +63,28 @@ def _say_state(ctx: CommandContext, heading: str, pointer: str, document: Value)
     """Prints the value at a pointer. Of the whole document, the parts that are not empty come first, then the names of
     the empty ones."""
     ctx.say(heading)
+    document, left_out = _without_adapter_keys(pointer, document)
+    empty: list[str] = []
     if pointer:
         ctx.say(ctx.style(inert_line(pointer), fg="cyan"))
-        ctx.say_all(tree(document, ctx.columns, 2))
-        return
-    empty = [name for name, value in document.items() if _is_empty(value)]
-    ctx.say_all(tree({name: value for name, value in document.items() if name not in empty}, ctx.columns, 2))
+    else:
+        empty = [name for name, value in document.items() if _is_empty(value)]
+        document = {name: value for name, value in document.items() if name not in empty}
+    ctx.say_all(tree(name_objects(document), ctx.columns, 2))
     for line in textwrap.wrap(f"empty: {', '.join(empty)}", ctx.columns - 4) if empty else ():
         ctx.remark(f"  {line}")
+    for key in left_out:
+        ctx.remark(f"  kept by the adapter: wakelog state '{inert_line(key)}'")
+
+
+def _without_adapter_keys(pointer: str, value: Value) -> tuple[Value, list[str]]:
+    """What is to be shown at a pointer, and the keys that an adapter keeps for itself."""
+    data = value if pointer == "/data" else value["data"] if not pointer else {}
+    left_out = [f"/data/{escape(key)}" for key in data if key not in agent_data(data)]
+    if not left_out:
+        return value, []
+    shown = agent_data(data)
+    return (shown if pointer else {**value, "data": shown}), left_out
 
 
 def _is_empty(value: Value) -> bool:
@@ -101,7 +116,8 @@ def blame_command(ctx: CommandContext, key: str, at: str) -> None:
 
     def human() -> None:
         ctx.say(f"{title(ctx, session)}  e{seq}")
-        say_table(ctx, _COLUMNS, [_row(ctx, blame) for blame in found], titles=False)
+        shown = [b for b in found if pointer.startswith(KEPT_BY_ADAPTERS) or not b.pointer.startswith(KEPT_BY_ADAPTERS)]
+        say_table(ctx, _COLUMNS, [_row(ctx, blame) for blame in shown], titles=False)
 
     ctx.answer("blame", data, human)
     if found and found[0].writer:
