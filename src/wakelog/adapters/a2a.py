@@ -23,7 +23,7 @@ try:
 except ImportError as exc:
     raise frameworks.missing("The A2A SDK", "a2a") from exc
 
-from wakelog.adapters.compound_names import compound_name, ids_of
+from wakelog.adapters.compound_names import compound_name, ids_of, is_hashed
 from wakelog.adapters.exact_values import from_stored, stored_form
 from wakelog.adapters.held_logs import HeldLog, LogsAdapter, replace_data
 from wakelog.adapters.item_log import KeptItem
@@ -107,10 +107,17 @@ class WakelogTaskStore(LogsAdapter, TaskStore):  # type: ignore[misc]  # Any if 
     def _all(self, owner: str) -> Sequence[Task]:
         found = []
         for head in self.store.sessions():
-            ids = ids_of(FORMAT, head.name)
-            if ids is not None and len(ids) == 2 and ids[0] == owner and (task := self._get(head.name)) is not None:
+            if self._owner_of(head.name) == owner and (task := self._get(head.name)) is not None:
                 found.append(task)
         return found
+
+    def _owner_of(self, name: str) -> str | None:
+        """Whose task a session is; None if it is not a task."""
+        if is_hashed(FORMAT, name):  # ids that are too long for a name are in its labels
+            held = self._logs.find(name, is_listed=True)
+            return held.log.part("labels").get("a2a.owner", "") if held is not None else None
+        ids = ids_of(FORMAT, name)
+        return ids[0] if ids is not None and len(ids) == 2 else None
 
     def _items(self, held: HeldLog, name: str) -> ShapedItems:
         return items_of(held, self.store, name, FORMAT, to_anthropic)

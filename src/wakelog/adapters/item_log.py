@@ -114,10 +114,11 @@ class ItemLog:
         candidates = (item for item in reversed(self.items) if call.encode() in item.raw)
         return next((ask for item in candidates for ask in asks(item.value) if ask.id == call), None)
 
-    def look(self, *parts: str) -> dict[str, Value]:
-        """Reads what is new; returns parts of the state at the same moment."""
+    def look(self, *parts: str, refresh: bool = True) -> dict[str, Value]:
+        """Reads what is new; returns parts of the state at the same moment. Without `refresh` it does not ask whether
+        another process wrote: an append that follows is refused then."""
         with self._lock:
-            head, found = self.session.log.parts(*parts)
+            head, found, _ = self.session.log.look(*parts, refresh=refresh)
             if head != self._seen:
                 self._read_upto(head)
             return found
@@ -188,10 +189,13 @@ class ItemLog:
     def write(self, plan: Plan, *, keep: int | None = None, why: str = "") -> None:
         """Appends what `plan` returns, in one commit. With `keep`, first rewinds so that this many items stay. `plan`
         is called again if another writer came first."""
+        is_first = True
 
         def attempt() -> None:
+            nonlocal is_first
             with self._lock:
-                parts = self.look("turn", "pending_actions")
+                parts = self.look("turn", "pending_actions", refresh=not is_first)
+                is_first = False
                 back = self.items[keep].first - 1 if keep is not None and keep < len(self.items) else None
                 if back is not None:
                     self.items = self.items[:keep]

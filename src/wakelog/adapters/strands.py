@@ -25,7 +25,7 @@ try:
 except ImportError as exc:
     raise frameworks.missing("Strands Agents", "strands") from exc
 
-from wakelog.adapters.compound_names import compound_name, ids_of
+from wakelog.adapters.compound_names import compound_name, ids_of, is_hashed
 from wakelog.adapters.exact_values import from_stored, stored_form
 from wakelog.adapters.held_logs import HeldLog, HeldLogs, merge_data, replace_data
 from wakelog.adapters.item_log import KeptItem
@@ -98,10 +98,17 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
         if self._logs.find(name) is None:
             raise SessionException(f"Session {session_id} does not exist")
         for head in list(self.store.sessions()):
-            ids = ids_of(FORMAT, head.name)
-            if ids is not None and len(ids) == 2 and ids[0] == session_id:
+            if self._is_agent_of(head.name, session_id):
                 self._logs.delete(head.name, why="deleted through Strands")
         self._logs.delete(name, why="deleted through Strands")
+
+    def _is_agent_of(self, name: str, session_id: str) -> bool:
+        if is_hashed(FORMAT, name):  # ids that are too long for a name are in its labels
+            held = self._logs.find(name, is_listed=True)
+            labels = held.log.part("labels") if held is not None else {}
+            return labels.get("strands.session") == session_id and "strands.agent" in labels
+        ids = ids_of(FORMAT, name)
+        return ids is not None and len(ids) == 2 and ids[0] == session_id
 
     # Agents
 

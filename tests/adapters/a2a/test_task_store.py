@@ -101,6 +101,16 @@ def test_a_task_that_is_saved_again_is_replaced(tasks) -> None:
     asyncio.run(test())
 
 
+def test_a_task_with_a_long_id_is_listed(tasks) -> None:
+    async def test() -> None:
+        for owner in (ANN, BOB):
+            await tasks.save(task("t" * 300), owner)
+        found = await tasks.list(ListTasksRequest(), ANN)
+        assert [each.id for each in found.tasks] == ["t" * 300]
+
+    asyncio.run(test())
+
+
 def test_tasks_belong_to_their_owner_and_can_be_deleted(tasks) -> None:
     async def test() -> None:
         await tasks.save(task("e86"), ANN)

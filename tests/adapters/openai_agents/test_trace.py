@@ -74,6 +74,7 @@ def test_a_tool_that_raised_is_a_failed_call(store: Store) -> None:
     assert [e.kind for e in session.session.log.entries() if e.kind in ("action.failed", "action.succeeded")] == [
         "action.failed"
     ]
+    assert session.session.log.part("last_error")["message"].startswith("An error occurred while running the tool")
 
 
 def test_a_run_that_failed_is_a_failed_turn(store: Store) -> None:

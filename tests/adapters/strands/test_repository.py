@@ -85,6 +85,16 @@ def test_a_session_is_deleted_with_its_agents(repository) -> None:
         repository.delete_session("s1")
 
 
+def test_a_session_with_long_ids_is_deleted_with_its_agents(store) -> None:
+    repository = WakelogSessionRepository(store)
+    for id in ("s" * 200, "t" * 200):
+        repository.create_session(session(id))
+        repository.create_agent(id, agent("a" * 100))
+    repository.delete_session("s" * 200)
+    assert repository.read_agent("s" * 200, "a" * 100) is None
+    assert repository.read_agent("t" * 200, "a" * 100) is not None
+
+
 def test_an_agent_is_read_back_and_updated(repository) -> None:
     repository.create_session(session())
     assert repository.read_agent("s1", "a1") is None

@@ -89,7 +89,7 @@ class RunNotes:
                 same = (c for c in self.calls if c.tool == name and c.input == arguments)
                 if (found := next(same, None)) is not None:
                     self.calls.remove(found)
-                    out[str(item["call_id"])] = _call_facts(found)
+                    out[str(item["call_id"])] = _call_facts(found, item.get("output"))
         return out
 
     def take_rest(self, recorder: Recorder) -> list[EventDraft]:
@@ -126,9 +126,12 @@ class RunNotes:
         return drafts
 
 
-def _call_facts(call: TracedCall) -> CallFacts:
+def _call_facts(call: TracedCall, told: Any = None) -> CallFacts:
+    """The facts about a call. `told` is what the model was told; of a failure it says more than the trace."""
     cost = Cost(duration_us=call.duration_us)
-    return CallFacts("failed", call.error, cost) if call.error else CallFacts(cost=cost)
+    if not call.error:
+        return CallFacts(cost=cost)
+    return CallFacts("failed", told if isinstance(told, str) and told else call.error, cost)
 
 
 def reply_keys(items: Sequence[dict[str, Any]]) -> frozenset[str]:

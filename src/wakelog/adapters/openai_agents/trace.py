@@ -71,7 +71,7 @@ class WakelogTraceProcessor(StoreUser, TracingProcessor):  # type: ignore[misc] 
             case "handoff":
                 self._record_step(notes, span, "handoff", {"from": data.from_agent, "to": data.to_agent}, None)
             case "agent" | "task" if not is_nested and span.error:
-                notes.error = notes.error or str(span.error.get("message", "failed"))
+                notes.error = notes.error or _error(span)
 
     def on_trace_end(self, trace: Any) -> None:
         notes = RUNS.end(trace.trace_id)
@@ -109,7 +109,7 @@ class WakelogTraceProcessor(StoreUser, TracingProcessor):  # type: ignore[misc] 
             output=answer["output"],
             keys=reply_keys(answer["output"]),
             duration_us=_duration_us(span),
-            error=str(span.error.get("message", "failed")) if span.error else "",
+            error=_error(span),
         )
         if is_nested or notes.is_session or not (sent or reply.output):
             if reply.output or reply.usage.is_known or reply.error:
@@ -145,13 +145,13 @@ class WakelogTraceProcessor(StoreUser, TracingProcessor):  # type: ignore[misc] 
 
     def _record_call(self, notes: RunNotes, span: Any) -> None:
         data = span.span_data
-        error = str(span.error.get("message", "failed")) if span.error else ""
+        error = _error(span)
         output = "" if data.output is None else str(data.output)
         with notes.lock:
             notes.calls.append(TracedCall(data.name, str(data.input or ""), output, _duration_us(span), error))
 
     def _record_step(self, notes: RunNotes, span: Any, tool: str, input: Any, output: Any) -> None:
-        error = str(span.error.get("message", "failed")) if span.error else ""
+        error = _error(span)
         event = ev.ActionRecorded(
             action=span.span_id,
             tool=tool,
@@ -201,6 +201,15 @@ def _plain(given: Any) -> dict[str, Any]:
     dump = getattr(given, "model_dump", None)
     value = dump(mode="json", exclude_unset=True) if callable(dump) else given
     return storable(value) if isinstance(value, dict) else {}
+
+
+def _error(span: Any) -> str:
+    """What a span says about its failure. The SDK's message is often general, and its data says what was wrong."""
+    if not span.error:
+        return ""
+    message, data = str(span.error.get("message") or "failed"), span.error.get("data")
+    detail = data.get("error") if isinstance(data, dict) else None
+    return f"{message}: {detail}" if isinstance(detail, str) and detail and detail not in message else message
 
 
 def _duration_us(span: Any) -> int:

@@ -55,11 +55,11 @@ def state_command(ctx: CommandContext, key: str, at: str, schema: bool) -> None:
     place = [f"@{document['turn']['number']}"] if document["turn"]["number"] else []
     place += [f"e{seq}", clock(entry.header.at, utc=ctx.utc, long=True)]
     heading = f"{title(ctx, session)}  " + f" {glyph('dot')} ".join(place)
-    ctx.answer("state", data, lambda: _say_state(ctx, heading, pointer, value))
+    ctx.answer("state", data, lambda: _say_state(ctx, heading, pointer, value, handle(session)))
     ctx.suggest(f"wakelog blame {pointer or '/data'} -s {handle(session)}", f"wakelog diff {handle(session)}")
 
 
-def _say_state(ctx: CommandContext, heading: str, pointer: str, document: Value) -> None:
+def _say_state(ctx: CommandContext, heading: str, pointer: str, document: Value, name: str) -> None:
     """Prints the value at a pointer. Of the whole document, the parts that are not empty come first, then the names of
     the empty ones."""
     ctx.say(heading)
@@ -74,7 +74,7 @@ def _say_state(ctx: CommandContext, heading: str, pointer: str, document: Value)
     for line in textwrap.wrap(f"empty: {', '.join(empty)}", ctx.columns - 4) if empty else ():
         ctx.remark(f"  {line}")
     for key in left_out:
-        ctx.remark(f"  kept by the adapter: wakelog state '{inert_line(key)}'")
+        ctx.remark(f"  kept by the adapter: wakelog state '{inert_line(key)}' -s {name}")
 
 
 def _without_adapter_keys(pointer: str, value: Value) -> tuple[Value, list[str]]:
