@@ -189,6 +189,22 @@ def test_state_is_the_state_at_any_point(look: Cli) -> None:
     assert look("state", "/data/plan/1/status", "--at", "fix-auth@5", "--json").data["value"] == "doing"
 
 
+def test_state_and_blame_leave_out_what_an_adapter_keeps_for_itself(cli: Cli, tmp_path: Path) -> None:
+    place = str(tmp_path / "adapted")
+    with open_store(place) as store:
+        store.session("thread", data={"plan": [1], "$graph": {"versions": {"a": 7}}})
+    for args in (("state",), ("state", "/data")):
+        shown = cli(*args, "-s", "thread", "--store", place).out
+        assert "plan" in shown
+        assert "versions" not in shown
+        assert "wakelog state '/data/$graph' -s thread" in shown
+    assert "$graph" not in cli("blame", "/data", "-s", "thread", "--store", place).out
+    assert "versions" in cli("state", "/data/$graph", "-s", "thread", "--store", place).out
+    assert "$graph" in cli("blame", "/data/$graph", "-s", "thread", "--store", place).out
+    told = cli("state", "/data", "-s", "thread", "--store", place, "--json").data["value"]
+    assert told["$graph"] == {"versions": {"a": 7}}
+
+
 def test_state_schema_is_a_json_schema_that_names_every_part(look: Cli) -> None:
     schema = json.loads(look("state", "--schema").out)
     state = look("state", "-s", "fix-auth", "--json").data["value"]
