@@ -1,5 +1,5 @@
 """`python -m wakelog` is the command line."""
 
-from wakelog.cli import command
+from wakelog.cli import main
 
-command()
+main()

@@ -324,6 +324,7 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "ask_recall": lambda w: Example(body={"goal": MARK}),
     "ask_like": lambda w: Example(body={"text": MARK}),
     "ask_sessions": lambda w: Example(body={}),
+    "ask_resting": lambda w: Example(body={"busy": []}),
     "ask_session_counts": lambda w: Example(body={"live": True}),
     "ask_rollup": lambda w: Example(body={"by": "day", "sessions": [w.session.id]}),
     "ask_totals": lambda w: Example(body={"session": w.session.id}),

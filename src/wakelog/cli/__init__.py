@@ -2,34 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import os
 import sys
-
-
-def command() -> None:
-    """Runs the command line as a process of its own, and ends the process."""
-    try:
-        main()
-    except SystemExit as exc:
-        _leave(exc.code)
-        raise
-
-
-def _leave(code: object) -> None:
-    """Ends the process without taking everything apart, which takes up to a tenth of a short command's time. Returns if
-    something is left to do: a thread that still runs, or output that cannot be written."""
-    threading = sys.modules.get("threading")
-    if not isinstance(code, int) or (threading is not None and threading.active_count() > 1):
-        return
-    atexit._run_exitfuncs()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except (AttributeError, OSError, ValueError):  # closed, or nobody reads it
-        return
-    os._exit(code)
 
 
 def main() -> None:
