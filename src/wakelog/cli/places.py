@@ -361,6 +361,11 @@ def find_key(document: Value, key: str) -> tuple[str, Value]:
     return key, node
 
 
+def child_key(pointer: str, name: str) -> str:
+    """The JSON Pointer of a key inside the value at a pointer."""
+    return f"{pointer}/{escape(name)}"
+
+
 def plain_key(pointer: str) -> str:
     """A JSON Pointer without its escapes, as people read it."""
     return "".join(f"/{token}" for token in tokens_of(pointer))

@@ -9,7 +9,7 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import at_option
-from wakelog.cli.places import find_key, plain_key
+from wakelog.cli.places import child_key, find_key, plain_key
 from wakelog.cli.render.changes import writer_name
 from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Row, say_table
@@ -19,7 +19,6 @@ from wakelog.cli.text import clock, glyph, inert_line, iso, other_time
 from wakelog.diff.writers import Blame
 from wakelog.model.document import KEPT_BY_ADAPTERS, State, agent_data, name_objects
 from wakelog.model.values import Value
-from wakelog.state.patch import escape
 
 _COLUMNS = "24~ | 10 |  | -3 | 8 |  | 6 | 16 -2"
 
@@ -80,7 +79,7 @@ def _say_state(ctx: CommandContext, heading: str, pointer: str, document: Value,
 def _without_adapter_keys(pointer: str, value: Value) -> tuple[Value, list[str]]:
     """What is to be shown at a pointer, and the keys that an adapter keeps for itself."""
     data = value if pointer == "/data" else value["data"] if not pointer else {}
-    left_out = [f"/data/{escape(key)}" for key in data if key not in agent_data(data)]
+    left_out = [child_key("/data", key) for key in data if key not in agent_data(data)]
     if not left_out:
         return value, []
     shown = agent_data(data)
