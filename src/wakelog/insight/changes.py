@@ -20,7 +20,7 @@ from wakelog.insight.acts import files_of, is_refused, is_scratch, target_of
 from wakelog.insight.blocks import Finding, SpokenText, TextSpan
 from wakelog.insight.dialogue import HeardTurn
 from wakelog.insight.sentences import Sentence, content_words
-from wakelog.insight.steps import Step, fails_the_same_way, is_service_call, is_similar, method_of
+from wakelog.insight.steps import TurnStep, fails_the_same_way, is_service_call, is_similar, method_of
 from wakelog.model.command_lines import command_line
 from wakelog.model.ids import Seq
 
@@ -93,7 +93,7 @@ _CUES: Final = (
 Told = tuple[SpokenText, Sentence]
 
 
-class Report(msgspec.Struct, frozen=True):
+class WorkReport(msgspec.Struct, frozen=True):
     """The user's words that what the agent did in the turn before did not help."""
 
     span: TextSpan
@@ -102,7 +102,7 @@ class Report(msgspec.Struct, frozen=True):
     before: HeardTurn
 
 
-def find_changes(steps: Sequence[Step], report: Report | None) -> Iterator[Finding]:
+def find_changes(steps: Sequence[TurnStep], report: WorkReport | None) -> Iterator[Finding]:
     """The changes of approach of a turn, in order."""
     answered: set[int] = set()
     quoted: set[TextSpan] = set()
@@ -141,7 +141,7 @@ def find_changes(steps: Sequence[Step], report: Report | None) -> Iterator[Findi
         yield Finding("approach_change", span, reason, score, (step.call.seq, *failed))
 
 
-def _failed_before(steps: Sequence[Step], before: int | None, chain: set[int], *, is_told: bool) -> tuple[Seq, ...]:
+def _failed_before(steps: Sequence[TurnStep], before: int | None, chain: set[int], *, is_told: bool) -> tuple[Seq, ...]:
     """The call that failed, or that the agent says gave nothing: the first of those that failed in the same way."""
     if before is None or not (steps[before].is_wrong or is_told):
         return ()
@@ -149,18 +149,18 @@ def _failed_before(steps: Sequence[Step], before: int | None, chain: set[int], *
     return (steps[min((k for k in chain if method_of(steps[k].call) == method), default=before)].call.seq,)
 
 
-def words_that_undo(step: Step) -> Told | None:
+def words_that_undo(step: TurnStep) -> Told | None:
     """The words with which a step takes something back."""
     told = [t for t in step.told() if failure_cues.UNDOES.search(t[1].text) and not _is_idle("undoes", t[1].text)]
     return told[-1] if told else None
 
 
-def is_undo(step: Step) -> bool:
+def is_undo(step: TurnStep) -> bool:
     """Whether a command takes back changes of files."""
     return bool(_UNDO.search(command_line(step.call.input)))
 
 
-def _tried_before(steps: Sequence[Step], n: int) -> int | None:
+def _tried_before(steps: Sequence[TurnStep], n: int) -> int | None:
     """The last step before this one that did something, or failed. Looks in between do not count."""
     for k in range(n - 1, max(n - 1 - WITHIN, -1), -1):
         before = steps[k]
@@ -171,7 +171,7 @@ def _tried_before(steps: Sequence[Step], n: int) -> int | None:
     return None
 
 
-def _chain(steps: Sequence[Step], last: int | None) -> set[int]:
+def _chain(steps: Sequence[TurnStep], last: int | None) -> set[int]:
     """The failed steps in a row that end with this one."""
     found: set[int] = set()
     for k in range(last if last is not None else -1, -1, -1):
@@ -182,7 +182,7 @@ def _chain(steps: Sequence[Step], last: int | None) -> set[int]:
     return found
 
 
-def _signs_of_calls(steps: Sequence[Step], before: int | None, n: int) -> set[str]:
+def _signs_of_calls(steps: Sequence[TurnStep], before: int | None, n: int) -> set[str]:
     step, signs = steps[n], set[str]()
     if step.act in ("look", "check"):
         signs.add("looks" if step.act == "look" else "checks")
@@ -214,7 +214,7 @@ def _signs_of_calls(steps: Sequence[Step], before: int | None, n: int) -> set[st
     return signs
 
 
-def _signs_of_silence(steps: Sequence[Step], before: int | None, n: int) -> set[str]:
+def _signs_of_silence(steps: Sequence[TurnStep], before: int | None, n: int) -> set[str]:
     """Signs of a step that nothing was said about: it must try the same thing, and succeed."""
     if before is None or not is_similar(steps[before].call, steps[n].call):
         return {"silent", "something else"}

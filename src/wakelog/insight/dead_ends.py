@@ -13,9 +13,9 @@ from typing import Final
 from wakelog.insight import cues, failure_cues
 from wakelog.insight.acts import files_of, is_refused, is_rejected, target_of
 from wakelog.insight.blocks import Block, Did, Finding, TextSpan
-from wakelog.insight.changes import Report, is_undo, words_that_undo
+from wakelog.insight.changes import WorkReport, is_undo, words_that_undo
 from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of
-from wakelog.insight.steps import Step, has_gone_wrong, is_service_call, is_similar
+from wakelog.insight.steps import TurnStep, has_gone_wrong, is_service_call, is_similar
 
 WEIGHTS: Final = {
     "refuted": 3,
@@ -47,7 +47,7 @@ _CUES: Final = (
 _AND: Final = re.compile(r"\band (?!re-?do|re-?run|run|check|see|test|try|start|then)\w+|\binstead\b", re.IGNORECASE)
 
 
-def find_dead_ends(blocks: Sequence[Block], steps: Sequence[Step], report: Report | None) -> Iterator[Finding]:
+def find_dead_ends(blocks: Sequence[Block], steps: Sequence[TurnStep], report: WorkReport | None) -> Iterator[Finding]:
     """The dead ends of a turn. A call that one is about is not given again."""
     known: set[int] = set()
     told = list(_told(blocks))
@@ -60,7 +60,7 @@ def find_dead_ends(blocks: Sequence[Block], steps: Sequence[Step], report: Repor
             yield found
 
 
-def _works_there(steps: Sequence[Step], report: Report) -> bool:
+def _works_there(steps: Sequence[TurnStep], report: WorkReport) -> bool:
     """Whether a file that the turn before had changed is changed again."""
     return any(report.before.files & set(files_of(step.call)) for step in steps)
 
@@ -124,7 +124,7 @@ def _sentence_before(text: str, sentence: Sentence) -> Sentence | None:
     return next((s for s in reversed(sentences_of(text)) if s.end <= sentence.start), None)
 
 
-def _undone(steps: Sequence[Step]) -> Iterator[Finding]:
+def _undone(steps: Sequence[TurnStep]) -> Iterator[Finding]:
     """What was changed and taken back: the agent says so and what it does instead, or a command does it after a
     failure."""
     for n, step in enumerate(steps):
@@ -139,14 +139,14 @@ def _undone(steps: Sequence[Step]) -> Iterator[Finding]:
         yield Finding("dead_end", span, span if words else None, SCORE_MIN, (undone.call.seq, step.call.seq), detail)
 
 
-def _goes_on(step: Step, undoes: Sentence) -> bool:
+def _goes_on(step: TurnStep, undoes: Sentence) -> bool:
     """Whether the agent also says what it does instead of what it takes back."""
     return bool(_AND.search(undoes.text)) or any(
         s != undoes and cues.COMMITS.search(s.text) and not failure_cues.UNDOES.search(s.text) for _, s in step.told()
     )
 
 
-def _left(steps: Sequence[Step]) -> Iterator[Finding]:
+def _left(steps: Sequence[TurnStep]) -> Iterator[Finding]:
     """Writes that the user refused and that were not made good in the same turn: one dead end, however many files."""
     left = [
         step
@@ -160,5 +160,5 @@ def _left(steps: Sequence[Step]) -> Iterator[Finding]:
         yield Finding("dead_end", span, None, SCORE_MIN, calls, "refused")
 
 
-def _is_made_good(refused: Step, later: Step) -> bool:
+def _is_made_good(refused: TurnStep, later: TurnStep) -> bool:
     return later.act == "write" and not later.is_wrong and target_of(later.call) == target_of(refused.call)

@@ -7,7 +7,7 @@ from typing import Final
 
 from wakelog.insight import failure_cues
 from wakelog.insight.blocks import Finding, TurnBlocks
-from wakelog.insight.changes import Report, find_changes
+from wakelog.insight.changes import WorkReport, find_changes
 from wakelog.insight.dead_ends import find_dead_ends
 from wakelog.insight.dialogue import HeardTurn
 from wakelog.insight.sentences import sentences_of
@@ -29,7 +29,7 @@ def find_failures(
     yield from find_dead_ends(turn.blocks, steps, report)
 
 
-def _report_in(turn: TurnBlocks, reaction: Finding | None, before: HeardTurn | None) -> Report | None:
+def _report_in(turn: TurnBlocks, reaction: Finding | None, before: HeardTurn | None) -> WorkReport | None:
     """Where the user says that the work of the turn before did not help, or changed nothing at all."""
     block, start, end = words_of(turn)
     if block is None or reaction is None or before is None or not before.has_work:
@@ -37,5 +37,5 @@ def _report_in(turn: TurnBlocks, reaction: Finding | None, before: HeardTurn | N
     sentences = sentences_of(block.text[start:end])[:REPORT_WITHIN]
     same = next((s for s in sentences if failure_cues.NO_CHANGE.search(s.text)), None)
     if same is not None:
-        return Report(block.span(start + same.start, start + same.end), "reported same", before)
-    return Report(reaction.span, "reported" if reaction.kind == "failure_report" else "corrected", before)
+        return WorkReport(block.span(start + same.start, start + same.end), "reported same", before)
+    return WorkReport(reaction.span, "reported" if reaction.kind == "failure_report" else "corrected", before)

@@ -36,7 +36,7 @@ _IDLE: Final = frozenset({"cd", "echo", "export", "set", "sleep"})
 _WORD: Final = re.compile(r"[A-Za-z][\w.-]{2,}")
 
 
-class Step(msgspec.Struct, frozen=True):
+class TurnStep(msgspec.Struct, frozen=True):
     """A call, with what the agent said since the call before it."""
 
     place: int
@@ -55,16 +55,16 @@ class Step(msgspec.Struct, frozen=True):
                 yield said, sentence
 
 
-def steps_of(blocks: Sequence[Block]) -> list[Step]:
+def steps_of(blocks: Sequence[Block]) -> list[TurnStep]:
     """The calls of a turn in order, without those that only failed because of a parallel one."""
-    steps: list[Step] = []
+    steps: list[TurnStep] = []
     said: list[SpokenText] = []
     for place, block in enumerate(blocks):
         if isinstance(block, SpokenText):
             if block.who != "user" and is_english(block.text):
                 said.append(block)
         elif not _SIBLING.search(block.output[:OUTPUT_HEAD]):
-            steps.append(Step(place, block, act_of(block), tuple(said), has_gone_wrong(block)))
+            steps.append(TurnStep(place, block, act_of(block), tuple(said), has_gone_wrong(block)))
             said = []
     return steps
 
