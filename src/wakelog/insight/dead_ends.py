@@ -1,6 +1,6 @@
 """Finds dead ends: what was tried and given up.
 
-The agent says so, takes back what it did, or leaves what was refused; or the user reports that the work did not help.
+The agent says so, takes back what it did, or leaves what was refused; or the user reports the same failure again.
 Words are judged by signs, each with a weight: what they say, and what was tried before them. Repeated words count once.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from wakelog.insight import cues, failure_cues
-from wakelog.insight.acts import files_of, is_refused, is_rejected, target_of
+from wakelog.insight.acts import is_refused, is_rejected, target_of
 from wakelog.insight.blocks import Block, Did, Finding, TextSpan
 from wakelog.insight.changes import WorkReport, is_undo, words_that_undo
 from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of
@@ -51,18 +51,13 @@ def find_dead_ends(blocks: Sequence[Block], steps: Sequence[TurnStep], report: W
     """The dead ends of a turn. A call that one is about is not given again."""
     known: set[int] = set()
     told = list(_told(blocks))
-    if report is not None and report.before.changed and (report.kind == "reported same" or _works_there(steps, report)):
+    if report is not None and report.before.changed and report.kind == "reported same":
         yield Finding("dead_end", report.span, report.span, score=SCORE_MIN, calls=report.before.changed)
         told = [found for found in told if found.calls]  # before its first call, the agent only says the same
     for found in (*told, *_undone(steps), *_left(steps)):
         if not known & set(found.calls):
             known |= set(found.calls)
             yield found
-
-
-def _works_there(steps: Sequence[TurnStep], report: WorkReport) -> bool:
-    """Whether a file that the turn before had changed is changed again."""
-    return any(report.before.files & set(files_of(step.call)) for step in steps)
 
 
 def _told(blocks: Sequence[Block]) -> Iterator[Finding]:
