@@ -17,6 +17,8 @@ from tests.chaos.history import Operation, Verdict, check
 from tests.seeds import SEED
 
 HUNG_S = 180.0
+EFFECTS_MORE = 3
+"""How many more effects `go_on` waits for."""
 
 
 class Load:
@@ -52,11 +54,11 @@ class Load:
         path.with_suffix(".new").replace(path)
 
     def go_on(self, more: int) -> None:
-        """Waits until every client has had so many more appends answered that began after this."""
-        since = time.monotonic()
+        """Waits until every client has had so many more appends answered that began after this, and for some effects."""
+        since, effects = time.monotonic(), self._count_effects() + EFFECTS_MORE
 
         def is_there() -> bool:
-            return all(
+            return self._count_effects() >= effects and all(
                 sum(o.verb == "append" and o.seq > 0 and o.began > since for o in self._operations(file)) >= more
                 for file in self._files
             )
@@ -70,6 +72,9 @@ class Load:
                 assert client.poll() is None, (self.folder / f"c{i}.err").read_text()
             assert time.monotonic() < deadline, f"the clients did not get to {what}"
             time.sleep(0.1)
+
+    def _count_effects(self) -> int:
+        return sum("effect" in record for file in self._files for record in self._records(file))
 
     def _records(self, file: Path) -> list[dict[str, Any]]:
         lines = file.read_bytes().splitlines(keepends=True) if file.exists() else []

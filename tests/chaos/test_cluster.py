@@ -8,7 +8,7 @@ import pytest
 
 import wakelog
 from tests.chaos.faults import FAULTS, SPREAD_FAULTS, settle
-from tests.chaos.load import Load, judge_store
+from tests.chaos.load import EFFECTS_MORE, Load, judge_store
 from tests.chaos.network import SpreadCluster, not_permitted
 from tests.engines.nats_server import NatsCluster
 from wakelog.errors import UnsupportedError
@@ -61,7 +61,7 @@ def _try(cluster: NatsCluster, tmp_path: Path, what: str, do: Callable[[Any, Loa
     verdict = judge_store(urls[0], history, load.effects)
     assert verdict.faults == []
     assert verdict.appends > 60
-    assert verdict.effects > 10
+    assert verdict.effects >= 2 * EFFECTS_MORE
 
 
 @pytest.mark.slow
