@@ -54,7 +54,7 @@ class Load:
         path.with_suffix(".new").replace(path)
 
     def go_on(self, more: int) -> None:
-        """Waits until every client has had so many more appends answered that began after this, and for some effects."""
+        """Waits until every client has had so many more appends answered, which began after this, and some effects."""
         since, effects = time.monotonic(), self._count_effects() + EFFECTS_MORE
 
         def is_there() -> bool:
