@@ -34,6 +34,8 @@ from typing import Any
 import msgspec
 from nats.aio.client import Client
 from nats.errors import Error
+from nats.js.client import JetStreamContext
+from nats.js.errors import BadRequestError
 from nats.js.errors import Error as StreamError
 
 import wakelog
@@ -41,6 +43,7 @@ from benchmarks.shared import median_ms, ours, within
 from benchmarks.workload import Turn, make_turns
 from tests.engines.nats_server import NatsCluster
 from wakelog.engines.nats import NatsEngine, messages
+from wakelog.engines.nats.errors import IN_FLIGHT
 from wakelog.engines.nats.subjects import Subjects
 from wakelog.maintenance.shards import create_store, placement
 from wakelog.model.ids import root_id
@@ -76,8 +79,7 @@ def bare(
         async def write(session: str, some: list[Turn]) -> None:
             for turn in some:
                 headers = {_EXPECTED: str(places[session]), "Nats-Msg-Id": f"{session}.{turn['n']}"}
-                answer = await stream.publish(f"bare.{session}", _encode(turn), headers=headers)
-                places[session] = answer.seq
+                places[session] = await _publish(stream, f"bare.{session}", _encode(turn), headers)
 
         await asyncio.gather(*(write(name, turns[:1]) for name in names))
         await asyncio.to_thread(ready)
@@ -89,6 +91,17 @@ def bare(
         return count / took, spent / count * 1e6
 
     return asyncio.run(run())
+
+
+async def _publish(stream: JetStreamContext, subject: str, data: bytes, headers: dict[str, str]) -> int:
+    """Publishes, and asks again while the server takes an append that it has just stored for one in flight."""
+    while True:
+        try:
+            return (await stream.publish(subject, data, headers=headers)).seq
+        except BadRequestError as exc:
+            if exc.err_code != IN_FLIGHT:
+                raise
+            await asyncio.sleep(0.005)
 
 
 def addresses(cluster: NatsCluster) -> list[str]:
