@@ -1,12 +1,32 @@
-"""Places for archives: a folder, and a bucket of a real S3 server."""
+"""A clock that moves by itself, and places for archives: a folder, and a bucket of a real S3 server."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.engines.test_blobs import s3  # noqa: F401 - a fixture
+from wakelog.engines.memory import MemoryEngine
+from wakelog.store import Store
 
 PLACES = ["folder", pytest.param("s3", marks=pytest.mark.slow)]
+
+
+class Clock:
+    now = 1_790_000_000_000_000
+
+    def __call__(self) -> int:
+        self.now += 1
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(clock: Clock) -> Store:
+    return Store(MemoryEngine(), clock=clock)
 
 
 @pytest.fixture

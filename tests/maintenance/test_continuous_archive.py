@@ -13,7 +13,8 @@ import pytest
 import wakelog
 from tests.engines.on_nats import ON_NATS, nats_url
 from tests.engines.on_postgres import ON_POSTGRES, postgres_url
-from tests.maintenance.test_parquet_archive import Clock, asked, commits, told
+from tests.maintenance.conftest import Clock
+from tests.maintenance.test_parquet_archive import asked, commits, told
 from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.objects import Objects

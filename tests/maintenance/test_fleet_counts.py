@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.maintenance.conftest import Clock
 from wakelog import events as ev
 from wakelog.engines.memory import MemoryEngine
 from wakelog.maintenance import fleet_counts
@@ -11,24 +12,6 @@ from wakelog.maintenance.fleet_counts import OPEN_NEEDS, SEVERITIES, FleetCounte
 from wakelog.session import Session
 from wakelog.session.status import SessionCondition, read_condition
 from wakelog.store import Store
-
-
-class Clock:
-    now = 1_790_000_000_000_000
-
-    def __call__(self) -> int:
-        self.now += 1
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def store(clock: Clock) -> Store:
-    return Store(MemoryEngine(), clock=clock)
 
 
 def ended(store: Store, name: str, outcome: Any) -> Session[Any]:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tests.maintenance.conftest import Clock
 from wakelog import events as ev
-from wakelog.engines.memory import MemoryEngine
 from wakelog.index import Index
 from wakelog.maintenance import live_sessions
 from wakelog.maintenance.live_sessions import Fleet, find_live
@@ -13,24 +13,6 @@ from wakelog.model.records import Heartbeat
 from wakelog.store import Store
 
 HOUR_US = 3600 * 1_000_000
-
-
-class Clock:
-    now = 1_790_000_000_000_000
-
-    def __call__(self) -> int:
-        self.now += 1
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def store(clock: Clock) -> Store:
-    return Store(MemoryEngine(), clock=clock)
 
 
 def rest(store: Store, *names: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 import wakelog
 from tests.encryption.keys import key_file, use_rings
+from tests.maintenance.conftest import Clock
 from wakelog import events as ev
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.objects import Objects
@@ -20,19 +21,6 @@ from wakelog.store import Store
 
 ODD = "é \u2028 \U0001f600 \\u0000 \x01 ' \" \n"
 DAY_US = 86_400_000_000
-
-
-class Clock:
-    now = 1_790_000_000_000_000
-
-    def __call__(self) -> int:
-        self.now += 1
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

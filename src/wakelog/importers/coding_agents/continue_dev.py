@@ -7,18 +7,25 @@ added there. The steps of a reply are named, so each is imported once. The file 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from wakelog.importers import steps as st
 from wakelog.importers.common.amounts import micros, tokens
-from wakelog.importers.common.chat import call_block, join_texts, json_or_text, text_block, text_of, thinking_block
+from wakelog.importers.common.chat import (
+    call_block,
+    join_texts,
+    json_or_text,
+    listed_records,
+    text_block,
+    text_of,
+    thinking_block,
+)
 from wakelog.importers.common.file_changes import TrackedFiles, file_change
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import Sample, bad_transcript, digest, home_files, json_digest, read_document
 from wakelog.model.events import FileChanged
-from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in, without_fields
+from wakelog.model.json_fields import as_dict, dicts_in, text_in, without_fields
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -48,18 +55,7 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     head = st.TranscriptHead(
         text_in(session, "sessionId") or path.stem, NAME, labels={k: v for k, v in labels.items() if v}
     )
-    yield st.Transcript(head, partial(_records, session))
-
-
-def _records(session: dict[str, Any]) -> Iterator[tuple[st.SourceRecord, int]]:
-    reader = _Reader()
-    for number, item in enumerate(as_list(session.get("history"))):
-        size = len(str(item))
-        if isinstance(item, dict):
-            yield reader.record(number, item), size
-        else:
-            why = f"entry {number} of the history is not an object"
-            yield st.SourceRecord(f"{number}.{json_digest(item, 8)}", rest=item, broken=why), size
+    yield st.Transcript(head, lambda: listed_records(session.get("history"), "entry", _Reader().record))
 
 
 class _Reader:

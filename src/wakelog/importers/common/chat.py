@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import decode_json, storable
-from wakelog.importers.steps import CallStep, MessageStep, PromptStep, Step
+from wakelog.importers.source.files import decode_json, json_digest, storable
+from wakelog.importers.steps import CallStep, MessageStep, PromptStep, SourceRecord, Step
 from wakelog.model.events import Effect
 from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in
 from wakelog.model.values import Value
+
+
+def listed_records(
+    items: object, what: str, read: Callable[[int, dict[str, Any]], SourceRecord]
+) -> Iterator[tuple[SourceRecord, int]]:
+    """The records of a document's list, with their sizes. An item that is not an object is kept as it is; `what` names
+    it."""
+    for number, item in enumerate(as_list(items)):
+        size = len(str(item))
+        if isinstance(item, dict):
+            yield read(number, item), size
+        else:
+            why = f"{what} {number} is not an object"
+            yield SourceRecord(f"{number}.{json_digest(item, 8)}", rest=item, broken=why), size
 
 
 def text_of(content: object) -> str:

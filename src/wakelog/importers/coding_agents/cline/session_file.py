@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,13 @@ import msgspec
 from wakelog.errors import WakelogError
 from wakelog.importers import steps as st
 from wakelog.importers.common.amounts import edited_lines, micros, tokens
-from wakelog.importers.common.chat import call_block, join_texts, json_or_text, text_block
+from wakelog.importers.common.chat import call_block, join_texts, json_or_text, listed_records, text_block
 from wakelog.importers.common.file_changes import TrackedFiles, file_change, replace_text
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import Sample, bad_transcript, home_files, json_digest, read_document, stat_of
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import FileChanged
-from wakelog.model.json_fields import as_dict, as_list, as_text, dicts_in, text_in, without_fields
+from wakelog.model.json_fields import as_dict, as_text, dicts_in, text_in, without_fields
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -53,7 +52,8 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     labels = {"project": text_in(about, "cwd"), "agent_version": version, "title": title[:200]}
     stats = [stat_of(each) for each in (path, beside) if each.is_file()]
     head = st.TranscriptHead(origin or path.stem, AGENT, labels={k: v for k, v in labels.items() if v})
-    yield st.Transcript(head, partial(_records, document), (sum(s[0] for s in stats), max(s[1] for s in stats)))
+    changed = (sum(s[0] for s in stats), max(s[1] for s in stats))
+    yield st.Transcript(head, lambda: listed_records(document.get("messages"), "message", _Reader().record), changed)
 
 
 def _about(path: Path) -> dict[str, Any]:
@@ -61,17 +61,6 @@ def _about(path: Path) -> dict[str, Any]:
         return as_dict(read_document(path)) if path.is_file() else {}
     except WakelogError:
         return {}  # it is rewritten all the time; the conversation matters
-
-
-def _records(document: dict[str, Any]) -> Iterator[tuple[st.SourceRecord, int]]:
-    reader = _Reader()
-    for number, message in enumerate(as_list(document.get("messages"))):
-        size = len(str(message))
-        if isinstance(message, dict):
-            yield reader.record(number, message), size
-        else:
-            why = f"message {number} is not an object"
-            yield st.SourceRecord(f"{number}.{json_digest(message, 8)}", rest=message, broken=why), size
 
 
 class _Reader:
