@@ -66,8 +66,10 @@ def colour_of_comparison(line: str) -> str:
         return BLUE
     if line.startswith("no difference"):
         return GREEN
-    if " refund {" in line:
+    if " refund {" in line or line.startswith(" " * 13 + "- e"):
         return RED
+    if line.startswith("  context"):
+        return YELLOW
     return FAINT if line.startswith(("outcome", "steps", "calls", "untrusted", "  then", "  unknown")) else INK
 
 

@@ -185,6 +185,40 @@ def test_context_that_was_not_recorded_is_unknown_and_not_the_same(store: Store)
     assert behind(pair, "prompt").verdict == behind(pair, "state").verdict == "same"
 
 
+def test_if_one_window_is_known_what_it_lacks_of_its_own_history_is_named(store: Store) -> None:
+    sides = []
+    for name in ("all", "cut"):
+        session = store.session(name)
+        with session.turn("only above 20 euros"):
+            pass
+        with session.turn("refund it"):
+            last = session.message("user", "now")
+            window = {"derived_from": ((last, last),)} if name == "cut" else {}
+            call(session, "m", output=name, model=True, header=window)
+        sides.append(session)
+    found = behind(sides[0].history.compare(sides[1]).pairs[0], "context")
+    assert found.verdict == "unknown"
+    assert found.held_back_a == ()
+    assert [(item.name, item.content) for item in found.held_back_b] == [
+        ("user", "only above 20 euros"),
+        ("user", "refund it"),
+    ]
+
+
+def test_a_window_with_the_start_of_a_turn_has_what_the_user_said_there(store: Store) -> None:
+    session = store.session("s")
+    rule = session.append(events.TurnStarted(input="an early rule")).seq
+    session.append(events.TurnEnded())
+    for n in range(2):
+        with session.turn("go", retry=n > 0):
+            first = (rule, session.head.seq)[n]
+            window = {"derived_from": ((first, first),)}
+            call(session, "m", output=str(n), model=True, header=window, context_hash=f"hash {n}")
+    found = behind(session.history.compare("@2.1", "@2.2").pairs[0], "context")
+    assert [item.content for item in found.only_a] == ["an early rule"]
+    assert [item.content for item in found.only_b] == ["go"]
+
+
 def test_the_same_window_under_other_ids_is_no_difference(store: Store) -> None:
     def work(number: int) -> Work:
         def play(s: Session) -> None:
@@ -333,6 +367,19 @@ def test_what_followed_says_whether_anything_recorded_links_it(store: Store) -> 
     assert pair.divergence is not None
     names = [(pair.b.steps[f.step].name, f.rests) for f in pair.divergence.followed_b]
     assert names == [("caused", "cause"), ("m", "derived"), ("apart", "after")]
+
+
+def test_a_call_follows_from_the_answer_that_requested_it(store: Store) -> None:
+    def work(says: str) -> Work:
+        def play(s: Session) -> None:
+            s.append(events.ActionRecorded(action=f"reply-{says}", tool="m", effect="model", output=says))
+            call(s, "pay", {"to": says}, "done", group=f"reply-{says}")
+
+        return play
+
+    pair = tried(store, work("left"), work("right"))
+    assert pair.divergence is not None
+    assert [(pair.b.steps[f.step].name, f.rests) for f in pair.divergence.followed_b] == [("pay", "cause")]
 
 
 # Where they lie

@@ -55,6 +55,13 @@ export interface WindowItem {
   kind?: string;
 }
 
+/** A message that a model was not given. */
+export interface HeldBack {
+  seq: number;
+  name: string;
+  content: Json;
+}
+
 export interface Factor {
   what: string;
   verdict: string;
@@ -63,6 +70,8 @@ export interface Factor {
   only_a: JsonObject[];
   only_b: JsonObject[];
   changes: Change[];
+  held_back_a: HeldBack[];
+  held_back_b: HeldBack[];
 }
 
 export interface Change {

@@ -23,6 +23,7 @@ from wakelog.importers.steps import CallStep, Outcome, ResultStep
 from wakelog.importers.writer.call_events import recorded_call, requested_call, settled_call, source_of, trust_of
 from wakelog.model import events as ev
 from wakelog.model.events import Cost
+from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 
@@ -62,10 +63,14 @@ class MessagePlan:
         turn_id: str = "",
         stays_open: bool = False,
         later: Collection[str] = (),
+        shown: tuple[Seq, Seq] | None = None,
     ) -> None:
         """`parts` are `turn` and `pending_actions` of the state. `later` are calls whose results follow in the same
-        commit."""
+        commit. `shown` is for a model that was given only the end of the history: the event where that begins, and the
+        position of the first event planned here."""
         self._later = later
+        self._shown = shown
+        self._count = 0
         self._is_open = parts["turn"]["status"] == "open"
         self._has_reply = has_reply
         known = [(a, p["status"], (str(p["effect"]), str(p["tool"]))) for a, p in parts["pending_actions"].items()]
@@ -109,8 +114,17 @@ class MessagePlan:
         """True if a turn is open and no call is pending."""
         return self._is_open and not self._pending
 
-    def _put(self, event: ev.Event, *, actor: str = "agent", trust: Any = "trusted", source: str = "") -> None:
-        self._drafts.append(EventDraft(event, actor=actor, trust=trust, source=source))
+    def _put(
+        self,
+        event: ev.Event,
+        *,
+        actor: str = "agent",
+        trust: Any = "trusted",
+        source: str = "",
+        derived_from: tuple[tuple[Seq, Seq], ...] = (),
+    ) -> None:
+        self._drafts.append(EventDraft(event, actor=actor, derived_from=derived_from, trust=trust, source=source))
+        self._count += 1
 
     # User, system and tool messages
 
@@ -211,7 +225,14 @@ class MessagePlan:
             params={"model": facts.model} if facts.model else {},
             stop_reason=facts.stop_reason,
         )
-        self._put(event)
+        self._put(event, derived_from=self._window())
+
+    def _window(self) -> tuple[tuple[Seq, Seq], ...]:
+        """The events that a model was given, if it was not given all."""
+        if self._shown is None:
+            return ()
+        first, last = self._shown[0], self._shown[1] + self._count - 1
+        return ((first, last),) if first <= last else ()
 
 
 def _leading_replies(messages: Sequence[ReadMessage]) -> Iterator[ReadMessage]:

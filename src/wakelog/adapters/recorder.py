@@ -97,18 +97,21 @@ class Recorder:
         reply: ReplyFacts | None = None,
         calls: Mapping[str, CallFacts] | None = None,
         turn_id: str = "",
+        shown_from: int = 0,
         stays_open: bool = False,
     ) -> int:
         """Adds messages in one commit; returns how many. A client's whole answer is split into its messages, and its
         model and usage are recorded; for a plain message, pass `model` and `usage`. `reply` and `calls` (by call id)
-        add facts that messages do not have: the cost of an answer, the outcome of a call. `stays_open` keeps the turn
-        open.
+        add facts that messages do not have: the cost of an answer, the outcome of a call. `shown_from` is the event
+        that the model's history began with, if it was given only the end of it. `stays_open` keeps the turn open.
         """
         plain, answer_facts = self._unpack(messages, model, usage)
         if not plain:
             return 0
         read = [read_message(message, self._effects) for message in check_items(plain, "messages")]
-        self.log.write(lambda parts: self._plan(parts, read, reply or answer_facts, calls, turn_id, stays_open))
+        self.log.write(
+            lambda parts: self._plan(parts, read, reply or answer_facts, calls, turn_id, stays_open, shown_from)
+        )
         return len(read)
 
     def sync(
@@ -178,6 +181,7 @@ class Recorder:
         calls: Mapping[str, CallFacts] | None,
         turn_id: str,
         stays_open: bool,
+        shown_from: int = 0,
     ) -> list[PlannedItem]:
         return MessagePlan(
             parts,
@@ -187,6 +191,7 @@ class Recorder:
             calls=calls,
             turn_id=turn_id,
             stays_open=stays_open,
+            shown=(shown_from, self.log.seen + 2) if shown_from else None,  # an event that marks the items comes first
         ).plan(read)
 
     def _last_role(self) -> str:

@@ -66,6 +66,9 @@ class DivergenceFactor(msgspec.Struct, frozen=True):
     only_b: tuple[WindowItem, ...] = ()
     changes: tuple[Change, ...] = ()
     """For the state: what is different on the second side."""
+    held_back_a: tuple[WindowItem, ...] = ()
+    """For the context, if it is known of one side only: messages of its history that its model was not given."""
+    held_back_b: tuple[WindowItem, ...] = ()
 
 
 class Followed(msgspec.Struct, frozen=True):
@@ -191,7 +194,13 @@ class Pairing:
         if not a.derived_from or not b.derived_from:
             if a.context_hash and b.context_hash:
                 return DivergenceFactor("context", "differs", "its items were not recorded")
-            return DivergenceFactor("context", "unknown", "not recorded")
+            return DivergenceFactor(
+                "context",
+                "unknown",
+                "not recorded",
+                held_back_a=tuple(self.windows.held_back(0, a.derived_from, a.seq)) if a.derived_from else (),
+                held_back_b=tuple(self.windows.held_back(1, b.derived_from, b.seq)) if b.derived_from else (),
+            )
         only_a, only_b = self.windows.compare(a.derived_from, b.derived_from)
         if only_a or only_b:
             return DivergenceFactor("context", "differs", only_a=tuple(only_a), only_b=tuple(only_b))

@@ -1,7 +1,8 @@
 """What two model calls were shown: the events in their windows, compared by content.
 
 A model call's request names the ranges of events it was derived from. Two windows are the same when their content is
-the same, at whatever positions. Content in only one of them is what the other call did not see.
+the same, at whatever positions. Content in only one of them is what the other call did not see. If only one window was
+recorded, it is compared with its own session instead: with the messages that a limit kept from the model.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from wakelog.log.reader import Entry
 from wakelog.model.document import agent_ops
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
+from wakelog.timeline.compactions import subtract
+from wakelog.timeline.messages import is_input_said
 
 _SHOWN = (
     *("content", "input", "output", "error", "choice", "because", "value", "tried", "learned", "summary", "prompt"),
     *("answer", "goal", "task", "after", "text"),
 )
 """Fields that a model may read. An event without any of them shows it nothing."""
+_SPOKEN = frozenset({"turn.started", "message.added"})
+"""What the user, the system or another agent said."""
 _NAMED = ("role", "name", "tool", "key", "path", "change")
 
 
@@ -58,6 +63,16 @@ class Windows:
         right = Counter(digests_b.values()) - Counter(digests_a.values())
         return self._items(0, digests_a, left), self._items(1, digests_b, right)
 
+    def held_back(self, side: int, window: Ranges, at: Seq) -> list[WindowItem]:
+        """The messages of one side's history before `at` that its window does not have."""
+        log = self._logs[side]
+        items = []
+        for first, last in subtract(log.view(at - 1), window):
+            for entry in log.entries(after=first - 1, upto=last):
+                if entry.kind in _SPOKEN and _shown(log, entry):
+                    items.append(_item(log, entry))
+        return items
+
     def _digests(self, side: int, seqs: list[Seq]) -> dict[Seq, bytes]:
         known = self._known[side]
         missing = [seq for seq in seqs if seq not in known]
@@ -69,7 +84,7 @@ class Windows:
     def _digest(self, side: int, entry: Entry) -> bytes:
         if not entry.is_intact:
             return digest("gone", entry.session, entry.seq) if entry.kind.startswith(("message.", "action.")) else b""
-        shown = _shown(entry)
+        shown = _shown(self._logs[side], entry)
         if not shown:
             return b""
         named = [entry.body.get(name) for name in _NAMED]
@@ -81,20 +96,21 @@ class Windows:
         for seq, found in reversed(digests.items()):
             if wanted[found] > 0:
                 wanted[found] -= 1
-                items.append(_item(self._logs[side].entry(seq)))
+                items.append(_item(self._logs[side], self._logs[side].entry(seq)))
         return items[::-1]
 
 
-def _item(entry: Entry) -> WindowItem:
-    shown, body, header = _shown(entry), entry.body, entry.header
+def _item(log: Log, entry: Entry) -> WindowItem:
+    shown, body, header = _shown(log, entry), entry.body, entry.header
     content = next(iter(shown.values()), None) if len(shown) == 1 else shown
     name = next((body[n] for n in ("role", "tool", "key", "path") if type(body.get(n)) is str), "")
+    name = "user" if entry.kind == "turn.started" else name
     return WindowItem(entry.seq, entry.kind, name, content, header.trust, header.source, not entry.is_intact)
 
 
-def _shown(entry: Entry) -> dict[str, Value]:
+def _shown(log: Log, entry: Entry) -> dict[str, Value]:
     body = entry.body
-    if entry.kind == "turn.started" or not body:
+    if not body or (entry.kind == "turn.started" and is_input_said(log, entry)):
         return {}  # the message that follows says it to the model
     if entry.kind == "state.patched":
         return {"delta": told} if (told := agent_ops(body.get("delta"))) else {}

@@ -164,6 +164,8 @@ class _OpenStep(msgspec.Struct):
     params: dict[str, Value] = {}
     context_hash: str = ""
     tries: list[Try] = []
+    asked_by: Seq = 0
+    """The model's answer that requested the call."""
     reused: Seq = 0
     cost: Cost = Cost()
     gone: str = ""
@@ -248,6 +250,8 @@ class _StepBuilder:
         step.params = body["params"] if type(body.get("params")) is dict else {}
         step.context_hash = text_in(body, "context_hash")
         step.reused = body.get("reused", 0)
+        if (answer := self._calls.by_action.get(text_in(body, "group"))) is not None:
+            step.asked_by = answer.request
         self._by_request[call.request] = step
         return step
 
@@ -373,7 +377,7 @@ def _finish_step(step: _OpenStep) -> Step:
         said=tuple(step.said),
         params=step.params,
         context_hash=step.context_hash,
-        cause=header.cause if header.cause not in step.seqs else 0,
+        cause=header.cause if header.cause and header.cause not in step.seqs else step.asked_by,
         derived_from=header.derived_from,
         tries=tuple(step.tries),
         reused=step.reused,

@@ -122,6 +122,45 @@ def test_the_limit_of_the_settings_holds_for_runs(store: Store) -> None:
     assert [item["content"] for item in asyncio.run(run())] == ["3", "4", "5"]
 
 
+@pytest.mark.parametrize(("limit", "given"), [(2, ["3", "4", "5"]), (0, ["5"]), (50, None), (None, None)])
+def test_an_answer_names_the_part_of_the_history_that_its_model_was_given(
+    store: Store, limit: int | None, given: list[str] | None
+) -> None:
+    async def run() -> WakelogSession:
+        session = WakelogSession("s", store, session_settings=SessionSettings(limit=limit))
+        await session.add_items([{"role": "user", "content": f"{n}"} for n in range(5)])
+        helper, _ = agent([asks("weather", city="Rome")], [says("ok")])
+        await Runner.run(helper, "5", session=session, run_config=QUIET)
+        return session
+
+    log = asyncio.run(run()).session.log
+    answers = [entry for entry in log.entries() if entry.body.get("effect") == "model"]
+    assert len(answers) == 2
+    for answer in answers:
+        windows = answer.header.derived_from
+        inside = [e for first, last in windows for e in log.entries(after=first - 1, upto=last)]
+        spoken = [e.body.get("content", e.body.get("input")) for e in inside if e.header.actor == "user"]
+        assert (spoken if windows else None) == given
+        assert not windows or windows[-1][1] == answer.seq - 1
+
+
+def test_a_look_at_the_items_during_a_run_does_not_count_as_what_the_model_was_given(store: Store) -> None:
+    async def run() -> WakelogSession:
+        session = WakelogSession("s", store)
+        await session.add_items([{"role": "user", "content": "one"}])
+        await session.get_items(limit=0)
+        await session.add_items([{"role": "assistant", "content": "ok"}])
+        await session.get_items()
+        await session.add_items([{"role": "user", "content": "two"}])
+        await session.get_items(limit=1)
+        await session.create_branch_from_turn(2)
+        await session.add_items([{"role": "assistant", "content": "on a branch"}])
+        return session
+
+    session = asyncio.run(run())
+    assert [e.header.derived_from for e in session.session.log.entries() if e.body.get("effect") == "model"] == [(), ()]
+
+
 @pytest.mark.parametrize("id", ["e86", "@5", "last-error", " padded ", "a/b@c"])
 def test_an_id_that_is_a_selector_is_a_session_like_any_other(store: Store, id: str) -> None:
     async def run() -> None:

@@ -25,6 +25,8 @@ def test_what_differs_first_is_what_one_of_them_did(tmp_path: Path) -> None:
         assert call.a.step is not None
         assert call.b.step is not None
         assert [found.a.steps[call.a.step].name, found.b.steps[call.b.step].name] == ["ask_approval", "refund"]
+        context = next(factor for factor in found.divergence.behind if factor.what == "context")
+        assert [item.content for item in context.held_back_b] == [example["RULE"]]
         assert call.b.said == "It cost 35 euros and came late, so I refund it."
 
 

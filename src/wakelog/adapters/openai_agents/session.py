@@ -53,6 +53,10 @@ class WakelogSession(StoreUser):
         self._main: Session[Any] | None = None
         self._recorder: Recorder | None = None
         self._branch = MAIN
+        self._offered_from = 0
+        """Where the items begin that the SDK was last given, if a limit cut them; 0 if it was given all."""
+        self._shown_from = 0
+        """The same for the run that is being recorded. A later look at the items does not change it."""
 
     # The protocol
 
@@ -61,7 +65,7 @@ class WakelogSession(StoreUser):
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
         self._notes()
-        return await in_thread(lambda: self._open().messages(None if limit is None or limit < 0 else limit))
+        return await in_thread(self._offer, None if limit is None or limit < 0 else limit)
 
     async def add_items(self, items: Sequence[Any]) -> None:
         """Adds items in one commit."""
@@ -154,6 +158,7 @@ class WakelogSession(StoreUser):
     def _switch(self, session: Session[Any], branch: str) -> None:
         self._recorder = Recorder(session, effects=self._effects, format=FORMAT)
         self._branch = branch
+        self._offered_from = self._shown_from = 0
 
     def _branch_name(self, branch: str) -> str:
         if not branch.strip() or branch == MAIN:
@@ -182,10 +187,19 @@ class WakelogSession(StoreUser):
             return notes
         return None
 
+    def _offer(self, limit: int | None) -> list[Any]:
+        log = self._open().log
+        items = log.refresh(limit)
+        is_cut = len(items) < len(log.items)
+        self._offered_from = (items[0].first if items else log.seen + 1) if is_cut else 0
+        return [item.original for item in items]
+
     def _add(self, items: list[Any], notes: RunNotes | None) -> None:
         recorder = self._open()
+        if any(isinstance(item, dict) and item.get("role") == "user" for item in items):
+            self._shown_from = self._offered_from
         if notes is None:
-            recorder.add(*items)
+            recorder.add(*items, shown_from=self._shown_from)
             return
         notes.recorder = recorder
         plain = [item for item in items if isinstance(item, dict)]
@@ -194,6 +208,7 @@ class WakelogSession(StoreUser):
             *items,
             reply=notes.take_reply(plain, recorder),
             calls=notes.take_calls(plain, known),
+            shown_from=self._shown_from,
             stays_open=True,
         )
         notes.turn = recorder.session.log.part("turn")["number"]

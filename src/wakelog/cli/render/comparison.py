@@ -175,7 +175,7 @@ def divergence_lines(
         yield "  " + fit(f"{_place(found, names)}{_but(pair)}", ctx.columns - 2)
         yield from _both_sides(ctx, pair, logs, found, names)
         yield from _details(ctx, found, everything)
-        yield from _behind(ctx, found, everything)
+        yield from _behind(ctx, found, names, everything)
         yield from (fit(line, ctx.columns) for line in _consequences(found, names))
         if pair.first_call is not None and pair.first_call.row != found.row:
             yield from first_call_lines(ctx, pair, logs, names)
@@ -264,7 +264,7 @@ def difference_lines(ctx: CommandContext, found: Sequence[Difference]) -> Iterat
                 yield name + ctx.style(fit(f"~ {where}{a} {glyph('arrow')} {b}", room), fg="yellow")
                 continue
             if where or note:
-                yield name + fit(f"~ {where}{note}", room)
+                yield name + fit(f"~ {where}{note}".rstrip(), room)
                 name = " " * len(name)
             yield name + ctx.style(fit(f"- {a}", room), fg="red")
             yield " " * len(name) + ctx.style(fit(f"+ {b}", room), fg="green")
@@ -280,18 +280,19 @@ def _difference(a: str, b: str, room: int) -> tuple[str, str, str]:
     return more + a[start:], more + b[start:], f"from character {same + 1:,} on, of {len(a):,} and {len(b):,}"
 
 
-def _behind(ctx: CommandContext, found: Divergence, everything: bool) -> Iterator[str]:
+def _behind(ctx: CommandContext, found: Divergence, names: str, everything: bool) -> Iterator[str]:
     """What may have caused the difference: what else differs, what is equal, and what is unknown."""
     shown = {difference.what for difference in found.differences}
     for finding in found.behind:
         if finding.verdict == "differs" and finding.what not in shown:
             yield from _cut(list(_finding(ctx, finding)), MAX_DETAILS, everything)
+        yield from _cut(list(_held_back(ctx, finding, names)), MAX_DETAILS, everything)
     same = [f.what + (f" ({f.note})" if f.note else "") for f in found.behind if f.verdict == "same"]
     if same:
         yield "  " + fit(f"{'same':<11}{', '.join(same)}", ctx.columns - 2)
     notes: dict[str, list[str]] = {}
     for finding in found.behind if found.what != ("prompt",) else ():
-        if finding.verdict == "unknown":
+        if finding.verdict == "unknown" and not finding.held_back_a and not finding.held_back_b:
             notes.setdefault(finding.note, []).append(finding.what)
     for note, what in notes.items():
         yield "  " + ctx.style(fit(f"{'unknown':<11}{', '.join(what)}: {note}", ctx.columns - 2), dim=True)
@@ -312,6 +313,18 @@ def _finding(ctx: CommandContext, finding: DivergenceFactor) -> Iterator[str]:
         mark = {"added": "+", "removed": "-"}.get(change.how, "~")
         text = f"{mark} {change.pointer}  " + f" {glyph('arrow')} ".join(values)
         yield name + ctx.style(fit(text, ctx.columns - len(name)), fg=_COLORS.get(mark, "yellow"))
+
+
+def _held_back(ctx: CommandContext, finding: DivergenceFactor, names: str) -> Iterator[str]:
+    """What a limit on the history kept from a model."""
+    for side, items in zip(names, (finding.held_back_a, finding.held_back_b), strict=True):
+        if items:
+            title = f"  {finding.what:<11}"
+            yield title + fit(
+                f"{side}'s model was given only the end of its history, without", ctx.columns - len(title)
+            )
+        for item in items:
+            yield " " * 13 + ctx.style(fit(f"- {_item(item)}", ctx.columns - 13), fg=_COLORS["-"])
 
 
 def _without_place(value: Value) -> Value:
@@ -458,4 +471,4 @@ shape(
     a=lambda difference: without_bytes(difference.a),
     b=lambda difference: without_bytes(difference.b),
 )
-shape(DivergenceFactor, "what verdict note? differences only_a only_b changes")
+shape(DivergenceFactor, "what verdict note? differences only_a only_b changes held_back_a held_back_b")
