@@ -4,7 +4,7 @@ from typing import Any, get_args
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.context.histories import histories, histories_with_removals, new_log, play
@@ -22,6 +22,7 @@ from wakelog.errors import InvalidInputError, NotAllowedError, WakelogError
 from wakelog.log import Log
 from wakelog.log.verify import verify
 from wakelog.model.document import empty_document
+from wakelog.model.events import HistoryCompacted
 from wakelog.state.patch import equal
 from wakelog.timeline.message_page import read_message_page
 
@@ -137,6 +138,9 @@ def test_evict_and_restore_give_the_same_window_back(history: list[tuple[Any, ..
 
 @many
 @given(histories, st.integers(0, 10**6), st.integers(0, 10**6))
+@example(
+    [("turn", None, [], False, False), ("append", HistoryCompacted(first=4, last=4, summary=""), "trusted", 0)], 0, 8
+)
 def test_a_compaction_reversed_gives_the_very_same_messages(history: list[tuple[Any, ...]], one: int, two: int) -> None:
     log = play(new_log(), history)
     head = log.head().seq

@@ -9,6 +9,7 @@ from tests.context.validity import check
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.log.removal import erase, prune
 from wakelog.model import events as ev
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 
 
@@ -54,6 +55,14 @@ def test_a_wider_compaction_hides_a_narrower_and_gives_it_back(session: Session[
     assert [(c.seq, c.covered_by) for c in session.context.compactions()] == [(inner, outer), (outer, 0)]
     session.context.expand(outer)
     assert session.messages() == between
+
+
+def test_a_compaction_of_what_is_not_yet_said_hides_nothing(session: Session[Any]) -> None:
+    work(session, 1)
+    session.append(EventDraft(ev.HistoryCompacted(first=1, last=session.log.head().seq + 9, summary="all to come")))
+    work(session, 1)
+    assert [m.text for m in session.messages()] == ["question 1", "reply 1", "question 2", "reply 2"]
+    assert session.context.compactions() == []
 
 
 def test_ranges_beside_each_other_stay_apart_whatever_lies_between_their_events(session: Session[Any]) -> None:
