@@ -498,6 +498,25 @@ def test_a_worker_that_hangs_holds_up_its_own_sessions_only(store: Store, monkey
     assert [session.head.seq for session in stalled] == [3] * len(stalled)
 
 
+def test_a_worker_that_could_not_be_asked_for_is_asked_for_again(sharded: str, sent: set[str], tmp_path: Path) -> None:
+    with Store(PostgresEngine(sharded, ns=tmp_path.name)) as store:
+        engine: Any = store.engine
+        session = store.session("s")
+        limits = engine._limits
+        limits.workers.clear()
+        connections, limits._connections = limits._connections, _Unreachable()
+        assert engine._loop.run(limits.of(session.id)) is limits._limit("")
+        assert limits.workers == {}
+        limits._connections = connections
+        assert engine._loop.run(limits.of(session.id)) is limits._limit(limits.workers[session.id])
+        assert limits.workers[session.id] in ("w1:5432", "w2:5432")
+
+
+class _Unreachable:
+    async def ask(self, work: Any) -> Any:
+        raise errors.UnavailableError("the server does not answer", kind="unreachable")
+
+
 def test_reads_on_a_worker_that_hangs_leave_connections_for_the_others(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,6 @@ since it waits for the slowest.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import Any
 
 from wakelog.engines.postgres import statements as sql
@@ -39,9 +38,10 @@ class WorkerLimits:
     async def _find(self, key: str, statement: str) -> asyncio.Semaphore:
         worker = self.workers.get(key)
         if worker is None:
-            with contextlib.suppress(UnavailableError):
-                worker = await self._connections.ask(lambda db: db.fetchval(statement, key))
-            worker = worker or ""
+            try:
+                worker = await self._connections.ask(lambda db: db.fetchval(statement, key)) or ""
+            except UnavailableError:
+                return self._limit("")  # asked again next time: the answer would keep the tree at a limit of others
             cache(self.workers, key, worker)
         return self._limit(worker)
 
