@@ -7,7 +7,10 @@ long to retry.
 from __future__ import annotations
 
 import os
+import queue
 import ssl
+from collections import deque
+from typing import Any
 
 import msgspec
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, Timeout
@@ -53,6 +56,37 @@ def parse_address(url: str) -> Url:
     return parts
 
 
+class _IdleConnections(queue.LifoQueue[Any]):
+    """Idle connections, the newest first, without a lock. urllib3's own queue has one, and an interrupt (Ctrl-C) at the
+    wrong moment leaves it locked for ever. urllib3 adds and takes without waiting."""
+
+    def __init__(self, maxsize: int = 0) -> None:
+        super().__init__(maxsize)
+        self._items: deque[Any] = deque(maxlen=maxsize)
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        if len(self._items) == self._items.maxlen:
+            raise queue.Full
+        self._items.append(item)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        try:
+            return self._items.pop()
+        except IndexError:
+            raise queue.Empty from None
+
+    def qsize(self) -> int:
+        return len(self._items)
+
+
+class _HttpPool(HTTPConnectionPool):
+    QueueCls = _IdleConnections
+
+
+class _HttpsPool(HTTPSConnectionPool):
+    QueueCls = _IdleConnections
+
+
 class Connections:
     """The connections to one server, shared by threads; after a fork the child makes its own."""
 
@@ -66,9 +100,9 @@ class Connections:
         self._pid = os.getpid()
         host, port = self._address.host or "", self._address.port
         self._pool = (
-            HTTPSConnectionPool(host, port, maxsize=KEPT_MAX, ssl_context=ssl.create_default_context())
+            _HttpsPool(host, port, maxsize=KEPT_MAX, ssl_context=ssl.create_default_context())
             if self._address.scheme == "https"
-            else HTTPConnectionPool(host, port, maxsize=KEPT_MAX)
+            else _HttpPool(host, port, maxsize=KEPT_MAX)
         )
 
     def ask(self, method: str, path: str, body: bytes, timeout_s: float, headers: dict[str, str]) -> Reply:
