@@ -12,30 +12,41 @@ from wakelog.model.check_programs import check_of, checks_in
 from wakelog.model.command_lines import ShellCommand, command_line, shell_commands
 
 _FAILED: Final = re.compile(
-    r"^(?:FAIL|FAILED|--- FAIL|ERROR|FAILURES!?)\b|\b[1-9]\d* (?:failed|failures?|failing|errored)\b"
-    r"|(?:failures|errors)=[1-9]|(?:Failures|Errors): [1-9]|error\[E\d+\]|\berror TS\d+|npm ERR!|ELIFECYCLE"
-    r"|BUILD FAIL|[Bb]uild failed|Compilation (?:failed|error)|Failed to compile|could not compile|Type error:"
-    r"|^make(?:\[\d+\])?: \*\*\*|\b[1-9]\d* (?:errors?|problems?|issues)\b(?! fixed)|^error: |^Exit code [1-9]"
-    r"|\b(?:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[ \t]{0,3}[:= >]{1,2}[ \t]?[1-9]\d*\b|^not ok \d"
+    r"^(?:FAIL|FAILED|--- FAIL|ERROR|FAILURES!?|FAILURE:)(?=\W|$)|\b[1-9]\d* (?:tests? )?(?:failed|failures?|failing|errored)\b"
+    r"|(?:failures|errors)=[1-9]|(?:Failures|Errors|[Ff]ailed): +[1-9]|error\[E\d+\]|\berror (?:TS|CS|MSB|FS|AVLN)\d+"
+    r"|npm ERR!|npm error\b|ELIFECYCLE"
+    r"|BUILD FAIL|[Bb]uild (?:failed|FAILED)|Compilation (?:failed|error)|Failed to compile|could not compile|Type error:"
+    r"|^make(?:\[\d+\])?: \*\*\*|\b[1-9]\d* (?:errors?|problems?|issues)\b(?! fixed)|^[Ee]rror: |^Exit code [1-9]"
+    r"|\b(?i:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[ \t]{0,3}[:= >]{1,2}[ \t]?[1-9]\d*\b|^not ok \d"
     r"|^# fail [1-9]|^test result: FAILED|✖ [1-9]|^\s+\d+:\d+\s+error\s|^---- \S+ stdout ----|✘ \[ERROR\]|^\[ERROR\]"
-    r"|^Traceback \(most recent call last\)|^(?:Syntax|Type|Reference|Module\w*|Import)Error\b|^panicked at|\bpanic: ",
+    r"|^Traceback \(most recent call last\)|^(?:Syntax|Type|Reference|Module\w*|Import)Error\b|^panicked at|\bpanic: "
+    r"|^\S+:\d+(?::\d+)?: (?:fatal )?error: |^error during build|^ERROR in |\*\* (?:BUILD|TEST) FAILED \*\*"
+    r"|^> Task \S+ FAILED|^Process completed with exit code [1-9]",
     re.MULTILINE,
 )
 _PASSED: Final = re.compile(
-    r"\b[1-9]\d* (?:passed|passing)\b(?!.*\b[1-9]\d* fail)|^OK\b|^ok\s|\b0 (?:issues|errors|problems|failures)\b"
-    r"|no (?:issues|problems) found|test result: ok|All checks passed|Success: no issues|BUILD SUCCESS|Build succeeded"
-    r"|[Cc]ompiled successfully|\bbuilt in \d|^PASS\b|^# fail 0\b|All tests passed|\bexit(?:[ _]code)?[:= ]+0\b",
+    r"\b[1-9]\d* (?:tests? )?(?:passed|passing)\b(?!.*\b[1-9]\d* fail)|^OK\b|^ok\s"
+    r"|\b0 (?:issues|errors|problems|failures)\b|^100% tests passed|\*\* (?:BUILD|TEST) SUCCEEDED \*\*"
+    r"|[Nn]o (?:issues|problems) found|test result: ok|All checks passed|Success: no issues|BUILD SUCCESS|Build succeeded"
+    r"|[Cc]ompiled successfully|\bbuilt in \d|^PASS\b|^# fail 0\b|All tests passed|Successfully ran target"
+    r"|\b(?i:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[:= >]+0\b|Passed! +- Failed: +0|^TOTAL: \d+ SUCCESS",
     re.MULTILINE,
 )
+_MIXED: Final = re.compile(r"\b[1-9]\d* fail|^FAIL", re.MULTILINE)
+"""A failure beside which others have passed."""
+_PLACE: Final = re.compile(
+    r"^(?:\./)?[\w./\\-]+\.\w{1,5}[:(]\d+(?:[:,]\d+)?\)?:? (?!.*(?i:warning|note:))\S", re.MULTILINE
+)
+"""A place in a file, as compilers and linters begin a complaint."""
 _STOPPED: Final = re.compile(
     r"Sibling tool call errored|The user doesn't want to proceed with this tool use|^The user denied"
-    r"|^\W*(?:\[Request )?[Ii]nterrupted by (?:the )?user"
+    r"|^\W*(?:\[Request )?[Ii]nterrupted (?:by (?:the )?user\b|[·•-] )|^\W*(?:Interrupted|Cancell?ed|Aborted)\W*$"
 )
 _STARTED: Final = re.compile(r"running in (?:the )?background|moved to (?:the )?background|still running\b", re.I)
 _NOT_RUN: Final = re.compile(
     r"command not found|No module named (?:pytest|mypy|ruff|flake8|tox|nose)\b|^missing script:|Missing script:"
-    r"|unknown command|no such (?:command|task)|executable file not found|not recognized as an internal"
-    r"|could not determine executable to run",
+    r"|unknown command|no such (?:command|task)|executable file not found|not recognized as (?:an internal|the name of)"
+    r"|could not determine executable to run|No rule to make target|: not found$",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -61,16 +72,28 @@ def _result(call: Did, commands: Sequence[ShellCommand]) -> str:
         return ""
     if call.outcome in ("failed", "timed_out"):
         return "fail"
+    checks = [(kind, c.is_piped) for c in commands if (kind := check_of(c))]
     if has_failed:
-        # The word may be in a test's name or in a summary like "0 failed". A clear pass outweighs such a line.
-        return "pass" if has_passed and not re.search(r"\b[1-9]\d* fail|^FAIL", call.output, re.M) else "fail"
+        # The word may be in a test's name or in a summary like "0 failed". A clear pass outweighs such a line, but not
+        # the failure of another check.
+        is_one = len({kind for kind, _ in checks}) == 1
+        return "pass" if has_passed and is_one and not _MIXED.search(call.output) else "fail"
     if has_passed:
         return "pass"
-    if _STARTED.search(call.output[:400]):
+    is_lost = all(lost for _, lost in checks)
+    if _STARTED.search(call.output[:400]) or call.outcome == "uncertain" or _is_in_background(call):
         return "unknown"
-    # Behind a pipe the exit code is lost. A linter that says nothing found nothing, but a test run says something.
-    is_lost = any(check_of(c) == "test" and c.is_piped for c in commands)
-    return "unknown" if call.outcome == "uncertain" or (is_lost and not call.output.strip()) else "pass"
+    # Where the exit code is lost, a linter or compiler that complains names a place, and one that says nothing found
+    # nothing. But a test run says something.
+    if is_lost and _PLACE.search(call.output):
+        return "fail"
+    is_silent = not call.output.strip()
+    return "unknown" if is_lost and is_silent and any(kind == "test" for kind, _ in checks) else "pass"
+
+
+def _is_in_background(call: Did) -> bool:
+    given = call.input if isinstance(call.input, dict) else {}
+    return any(given.get(name) is True for name in ("run_in_background", "is_background", "background"))
 
 
 def has_failed_check(call: Did) -> bool:

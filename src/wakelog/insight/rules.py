@@ -19,7 +19,7 @@ from wakelog.insight.dialogue import TURNS_HEARD, HeardTurn, heard_of, is_servic
 from wakelog.insight.failures import find_failures
 from wakelog.insight.pending import find_pending
 from wakelog.insight.sentences import is_english
-from wakelog.insight.user_words import find_goal
+from wakelog.insight.user_words import find_goal, is_repeated, words_of
 
 SURE_CHANGE: Final = 4
 """A change of approach with this score is also a sign of a decision."""
@@ -42,7 +42,9 @@ def find_goal_and_reactions(
     reactions = list(find_corrections(turn, heard)) if goal is not None else []
     is_fault = any(f.kind in ("correction", "failure_report") for f in reactions)
     if goal is not None and goal.detail == "carried" and is_fault and not is_service(heard):
-        goal = Finding("goal", goal.span)
+        block, start, end = words_of(turn)
+        if block is not None and not is_repeated(block.text[start:end], heard):
+            goal = Finding("goal", goal.span)
     return goal, reactions
 
 

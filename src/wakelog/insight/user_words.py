@@ -58,7 +58,7 @@ _PLACEHOLDER: Final = re.compile(r"(?:\[(?:REDACTED|Image|Pasted|Attach)[^\]\n]*
 _AGREES: Final = re.compile(
     r"(?:(?:yes|yep|yeah|yup|ok|okay|sure|great|perfect|good|nice|cool|right|correct|exactly|fine|alright|thanks"
     r"|thank you"
-    r"|please|lgtm|sounds good|looks good|that works|agreed|absolutely|of course|got it|no problem|hi|hello"
+    r"|please|pls|plz|lgtm|sounds good|looks good|that works|agreed|absolutely|of course|got it|no problem|hi|hello"
     r"|hey|understood|done|i (?:see|understand)(?=\s*(?:[,.!]|$)))\b[\s,.!]*)+",
     re.IGNORECASE,
 )
@@ -172,6 +172,23 @@ _OWN_WISH: Final = re.compile(
     re.IGNORECASE,
 )
 """It asks for something beyond what was agreed."""
+_NUDGES: Final = re.compile(
+    r"(?:(?:ok|okay|yes|pls|plz|please|great|good|now|and|then|so)[,.! ]+)*"
+    r"(?:pls|plz|next(?: (?:one|step|task|please))?|go(?: go)*|let['’]?s go|y|n|k|ty|thx|\d{1,2}|[a-d]|(?:option|choice) \w{1,2}"
+    r"|and|again|ready|both|all(?: of (?:them|it|these))?|the (?:first|second|third|last|latter|former)(?: one)?"
+    r"|approved?|accept(?:ed)?|start|begin|finish(?: (?:it|up|this))?|ship it|wait|hold on|(?:just )?(?:one|a) (?:sec|second|moment"
+    r"|minute)|(?:wait,? )?let me (?:respond|answer|think|check|see|try|finish)(?: (?:it|that|this|first))?"
+    r"|(?:pick up|continue|resume) (?:from )?where (?:you|we) (?:left off|stopped)|(?:why did )?you (?:just )?stop(?:ped)?|(?:are )?you"
+    r"(?: still)? (?:there|alive|stuck|ok(?:ay)?)|still (?:there|here|working)"
+    r"|(?:i think )?(?:it|that|this)?(?: all)?(?: now)? ?works?(?: (?:now|great|fine|well|perfectly))*)"
+    r"(?: please| pls| now| then)?[\s.!?]*",
+    re.IGNORECASE,
+)
+"""A word or two that ask for nothing new."""
+_NOTICE: Final = re.compile(
+    r"\s*<(?:system[-_]notification|task[-_]notification|new-diagnostics|background[-_]task)\b", re.IGNORECASE
+)
+"""A prompt that a harness wrote, whatever it asks for."""
 _GREETS: Final = re.compile(
     r"(?:(?:hi|hey|hello|hiya|good (?:morning|afternoon|evening)|yo)(?: there| all| again)?[\s,.!]*)+", re.IGNORECASE
 )
@@ -207,6 +224,8 @@ _STOP: Final = re.compile(r"\s*#+(?:STOP|END|TRANSFER)#+\s*$")
 def own_words(text: str) -> tuple[int, int]:
     """The range of the user's own words in a prompt, without wrappers; empty if there are none."""
     start, end = 0, len(text)
+    if _NOTICE.match(text):
+        return 0, 0
     for pattern in _STARTS:
         found = pattern.search(text)
         if found:
@@ -237,7 +256,7 @@ def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
     """Whether the words only agree, thank, tell the agent to continue, or answer what it `asked` last. Long words to a
     coding agent, and questions, are an order of their own, also if they answer something."""
     words = words[:TEXT_MAX] if is_service else _MENTION.sub(" ", words[:TEXT_MAX]).strip()
-    if _LATER.match(words) or _PROMPTED.fullmatch(words):
+    if _LATER.match(words) or _PROMPTED.fullmatch(words) or _NUDGES.fullmatch(words):
         return True
     rest = _AGREES.match(words)
     left = words[rest.end() :] if rest else words
@@ -285,17 +304,26 @@ def find_goal(turn: TurnBlocks, earlier: Finding | None, heard: Sequence[HeardTu
     """The goal of a turn: the user's words, or the `earlier` goal if they only continue it. `heard` are the turns
     before, the oldest first."""
     block, start, end = words_of(turn)
-    if block is None or (earlier is None and _GREETS.fullmatch(block.text, start, end)):
+    if block is None:
+        return None
+    if earlier is None and (_GREETS.fullmatch(block.text, start, end) or _NUDGES.fullmatch(block.text, start, end)):
         return None
     if earlier is not None or heard:
         words, asked = block.text[start:end], last_agent_words(heard)
         is_asked = bool(ASKED.search(_OFFER.sub(" ", asked[-400:])))
-        if continues_goal(words, asked, is_service=is_service(heard)) or is_only_answer(
-            words, heard, is_asked=is_asked
+        if (
+            is_repeated(words, heard)
+            or continues_goal(words, asked, is_service=is_service(heard))
+            or is_only_answer(words, heard, is_asked=is_asked)
         ):
             goal = (earlier.reason or earlier.span) if earlier is not None else None
             return Finding("goal", block.span(start, end), reason=goal, detail="carried")
     return Finding("goal", block.span(start, end))
+
+
+def is_repeated(words: str, heard: Sequence[HeardTurn]) -> bool:
+    """Whether the user said the same in one of these turns already."""
+    return any(words.strip() == turn.user.strip() for turn in heard)
 
 
 def words_of(turn: TurnBlocks) -> tuple[SpokenText | None, int, int]:

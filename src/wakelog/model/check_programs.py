@@ -26,12 +26,15 @@ def _kinds(**programs: str) -> Mapping[str, str]:
 _PROGRAMS: Final = _kinds(
     test="pytest py.test tox nox jest vitest mocha ava rspec phpunit ctest bats nosetests gotestsum nextest karma pest "
     "runtests.py run_tests.sh runtests.sh behave robot trial ward ginkgo cucumber newman cargo-nextest tap "
-    "cypress:run hurl wtr web-test-runner molecule kuttl conftest",
+    "cypress:run hurl wtr web-test-runner molecule kuttl conftest busted elm-test testcafe gotest nose2 green pytest-3 "
+    "wdio shellspec",
     lint="flake8 pylint eslint golangci-lint shellcheck rubocop stylelint hadolint ktlint swiftlint oxlint pycodestyle "
     "pydocstyle staticcheck revive credo markdownlint markdownlint-cli2 bandit yamllint actionlint commitlint tflint "
     "ansible-lint cfn-lint checkov semgrep clang-tidy cppcheck knip depcheck vale detekt standardrb standard xo tslint "
-    "kubeconform kubeval interrogate vulture djlint cspell codespell",
-    types="mypy pyright basedpyright tsc vue-tsc pyre flow pytype svelte-check sorbet ty tsgo attw phpstan psalm",
+    "kubeconform kubeval interrogate vulture djlint cspell codespell luacheck selene pyflakes htmlhint html-validate "
+    "phpcs erb_lint erblint reek brakeman publint secretlint deptry solhint slither",
+    types="mypy dmypy pyright basedpyright tsc vue-tsc pyre flow pytype svelte-check sorbet ty tsgo attw phpstan psalm "
+    "pyrefly zuban tsd glint",
     build="webpack rollup xcodebuild ninja javac tsup esbuild parcel kotlinc electron-builder wasm-pack maturin",
 )
 _VERBS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -82,6 +85,30 @@ _VERBS: Final[Mapping[str, Mapping[str, str]]] = {
     "platformio": _kinds(test="test", build="run"),
     "prisma": _kinds(types="validate"),
     "storybook": _kinds(build="build"),
+    "gleam": _kinds(test="test", types="check", build="build"),
+    "dune": _kinds(test="test runtest", build="build"),
+    "rebar3": _kinds(test="eunit ct proper", types="dialyzer", build="compile"),
+    "crystal": _kinds(test="spec", build="build"),
+    "elm": _kinds(build="make"),
+    "nix": _kinds(build="build"),
+    "truffle": _kinds(test="test", build="compile"),
+    "scala-cli": _kinds(test="test", build="compile"),
+    "mill": _kinds(test="test", build="compile"),
+    "detox": _kinds(test="test", build="build"),
+    "maestro": _kinds(test="test"),
+    "k6": _kinds(test="run"),
+    "arduino-cli": _kinds(build="compile"),
+    "idf.py": _kinds(build="build"),
+    "west": _kinds(test="twister", build="build"),
+    "gatsby": _kinds(build="build"),
+    "vercel": _kinds(build="build"),
+    "docusaurus": _kinds(build="build"),
+    "vitepress": _kinds(build="build"),
+    "react-scripts": _kinds(test="test", build="build"),
+    "vue-cli-service": _kinds(test="test:unit test:e2e", lint="lint", build="build"),
+    "craco": _kinds(test="test", build="build"),
+    "nest": _kinds(build="build"),
+    "oxfmt": _kinds(lint="check"),
     "wails": _kinds(build="build"),
     "tauri": _kinds(build="build"),
 }
@@ -91,9 +118,11 @@ _NAMED: Final = _words(
 )
 """They run what a project has given a name."""
 _MODULES: Final = _kinds(
-    test="pytest unittest nose nose2 tox nox doctest behave", lint="flake8 ruff pylint", types="mypy pyright",
+    test="pytest unittest nose nose2 tox nox doctest behave twisted.trial green",
+    lint="flake8 ruff pylint pyflakes pycodestyle bandit pre_commit",
+    types="mypy pyright basedpyright",
     build="compileall py_compile build",
-)  # fmt: skip
+)
 _JVM: Final = frozenset({"gradle", "gradlew", "mvn", "mvnw", "mvnd"})
 
 _TARGETS: Final = (
@@ -104,15 +133,19 @@ _TARGETS: Final = (
     ),
     ("types", re.compile(r"(?:.*[-_:])?(?:type[-_]?check|check[-_:]?types?|tsc|mypy|pyright)(?:[-_:].*)?$|types$")),
     ("test", re.compile(r"(?:.*[-_:.])?(?:run[-_]?)?(?:tests?|specs?|e2e|coverage)(?:[-_:.A-Z].*)?$|units?$|ci$")),
-    ("build", re.compile(r"(?:.*[-_:])?(?:build|compile|package|assemble|bundle)(?:[-_:.A-Z].*)?$")),
+    ("build", re.compile(r"(?:.*[-_:])?(?:build|compile|package|assemble|bundle)(?:[-_:.A-Z].*)?$|all$")),
     ("test", re.compile(r"check$|verify$|validate$|preflight$|qa$|check[-_:]all$|all[-_:]checks$")),
 )
 """The names that projects give to checks, in this order: `lint-tests` is a lint."""
 _SCRIPT: Final = re.compile(r"(?:.*[-_])?(test|lint|typecheck|build|check)s?(?:[-_]\w+)?\.(?:sh|bash|ps1)")
+_TEST_CALL: Final = re.compile(r"\bPkg\.test\b|\b(?:devtools::|testthat::)?test(?:_\w+)?\(|\bcheck\(\)")
 _TEST_PROGRAM: Final = re.compile(r"(?:.*[-_])?(?:run)?_?tests?(?:\.(?:sh|py|js|mjs|ts|rb))?")
-_FORMATTERS: Final = _words("black prettier gofmt isort rustfmt ruff dprint biome clang-format nixfmt shfmt")
+_FORMATTERS: Final = _words(
+    "black prettier gofmt gofumpt goimports isort rustfmt ruff dprint biome clang-format nixfmt shfmt stylua taplo pint "
+    "php-cs-fixer"
+)
 _ONLY_CHECKS: Final = frozenset(
-    {"--check", "-l", "--diff", "--list-different", "-c", "-check", "--verify-no-changes", "--dry-run", "-d"}
+    {"--check", "-l", "--diff", "--list-different", "-c", "-check", "--verify-no-changes", "--dry-run", "-d", "--test"}
 )
 _FORMATS: Final = {
     "cargo": "fmt",
@@ -134,6 +167,7 @@ _STEPS: Final = frozenset(
 )
 _COMPOSE: Final = _words("build up logs exec run down ps pull push config restart stop start kill rm")
 _ASKS: Final = frozenset({"--version", "--help", "--collect-only", "-h", "--list", "--init", "--showConfig"})
+_WINDOWS: Final = re.compile(r"\.(?:exe|cmd|bat)$", re.IGNORECASE)
 _NAMED_TARGET: Final = re.compile(r"(?:-t|--targets?)[= ]?(.+)")
 
 
@@ -144,7 +178,7 @@ def checks_in(commands: Sequence[ShellCommand]) -> list[str]:
 
 def check_of(command: ShellCommand) -> str:
     """The check that a command runs; empty if none."""
-    program, words = command.program, [w for w in command.words[1:] if not w.startswith("+")]
+    program, words = _WINDOWS.sub("", command.program), [w for w in command.words[1:] if not w.startswith("+")]
     if _ASKS & set(words):
         return ""
     if re.fullmatch(r"python[\d.]*|pypy3?|py", program):
@@ -217,7 +251,9 @@ def _check_named(target: str) -> str:
 def _script_check(command: ShellCommand, program: str, words: list[str], plain: list[str]) -> str:
     if program in _SYNTAX and _SYNTAX[program] in words and plain:
         return "build"
-    if program == "node" and "--test" in words:
+    if program in ("node", "tsx") and "--test" in words:
+        return "test"
+    if program in ("julia", "Rscript") and any(_TEST_CALL.search(w) for w in words):
         return "test"
     if program == "php" and plain[:2] == ["artisan", "test"]:
         return "test"

@@ -29,6 +29,10 @@ _OPENED: Final = re.compile(
 )
 _WRITES: Final = re.compile(r"""\.write_(?:text|bytes)\(|\bopen\(\w+,\s*(?:mode=)?['"][wa]|\bwriteFile(?:Sync)?\(""")
 _SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
+_REMOTE: Final = frozenset({"ssh", "su", "wsl", "wsl.exe", "cmd", "cmd.exe", "powershell", "powershell.exe", "pwsh"})
+"""Programs whose last word may be a command line."""
+_WINDOWS_PATH: Final = re.compile(r"(?:^|(?<=[;&|\n]))(\s*)((?:[A-Za-z]:|\.{1,2}|\.?\w[\w.-]*)(?:\\[\w.-]+)+)")
+"""A program that is named with backslashes."""
 _BEFORE: Final = frozenset({"sudo", "time", "nice", "env", "command", "exec", "xargs", "nohup", "timeout", "stdbuf"})
 _RUNNERS: Final = (
     ("uv", "run"),
@@ -78,6 +82,13 @@ _BARE: Final = re.compile(r"[;&|<>()]+|[^\s;&|<>()]+")
 _WORDS: Final = re.compile(r"""(?:[^\s;&|<>()'"\\]+|'[^']*'|"(?:[^"\\]|\\.)*"|\\.)+|[;&|<>()]+""", re.DOTALL)
 _PART: Final = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)""", re.DOTALL)
 _ESCAPED: Final = re.compile(r"""\\(["\\])""")
+_INTERPRETER: Final = re.compile(r"python|pypy|node$|deno$|bun$|ruby$|perl$|php$")
+_THROWN_AWAY: Final = re.compile(
+    r"^(?:/private)?/(?:var/)?tmp(?:/|$)|^\$\{?\w+\}?\*?$|^\$\{?(?:TMPDIR|TMP|TEMP)\b|^\$\("
+    r"|(?:^|/)(?:node_modules|__pycache__|\.next|\.nuxt|\.turbo|\.cache|\.vite|\.parcel-cache|\.pytest_cache"
+    r"|\.mypy_cache|\.ruff_cache|dist|build|target|out|coverage|htmlcov|\.coverage|\.eggs|[\w.*-]+\.egg-info)/*\*?$"
+    r"|(?:^|/)(?:node_modules|__pycache__|\.next|\.turbo|\.cache)/"
+)
 _NOWHERE: Final = re.compile(r"/dev/|&|\d$|\$|-$")
 
 
@@ -123,25 +134,31 @@ def shell_commands(line: str) -> tuple[ShellCommand, ...]:
         return f" __HERE{len(documents) - 1}__ {match[3]}\n"
 
     line = _HEREDOC.sub(keep, line[:LINE_MAX]).replace("\\\n", " ")
+    if "\\" in line:
+        line = _WINDOWS_PATH.sub(lambda m: m[1] + m[2].replace("\\", "/"), line)
     found: list[ShellCommand] = []
     words: list[str] = []
     for token in [*_tokens(line), ";"]:
         if token in _SPLIT:
             if words:
-                found.append(_command(words, documents, is_piped=token in ("|", "|&", "||", ";", "\n")))
+                found.append(_command(words, documents, is_piped=token in ("|", "|&", "||", ";", "&", "\n")))
             words = []
         else:
             words.append(token)
-    if found:
+    if "pipefail" in line:
+        found = [msgspec.structs.replace(command, is_piped=False) for command in found]
+    if found and not line.rstrip().endswith("&"):
         found[-1] = msgspec.structs.replace(found[-1], is_piped=False)
     return tuple(inner for command in found if command.words for inner in _unwrapped(command))
 
 
 def _unwrapped(command: ShellCommand) -> tuple[ShellCommand, ...]:
-    """Returns the commands inside `bash -c "…"`, or the command itself."""
+    """Returns the commands inside `bash -c "…"` or `ssh host "…"`, or the command itself."""
     words = command.words
-    if command.program in _SHELLS and len(words) == 3 and re.fullmatch(r"-\w*c", words[1]):
-        return shell_commands(words[2]) or (command,)
+    is_shell = command.program in _SHELLS and len(words) == 3 and re.fullmatch(r"-\w*c", words[1])
+    if is_shell or (command.program in _REMOTE and len(words) > 1 and " " in words[-1]):
+        inner = shell_commands(words[-1])
+        return tuple(msgspec.structs.replace(c, is_piped=c.is_piped or command.is_piped) for c in inner) or (command,)
     return (command,)
 
 
@@ -232,15 +249,16 @@ def _without_options(words: list[str]) -> list[str]:
 
 
 def written_files(line: str) -> list[str]:
-    """Returns the files that a command line writes, moves or removes, as it names them. A name may be a pattern."""
+    """Returns the files that a command line writes, moves or removes, as it names them. A name may be a pattern. What
+    is only in a variable, in a directory for temporary files, or made anew by each build is left out."""
     found: list[str] = []
     for command in shell_commands(line):
         found += command.outputs
         found += _written_by(command)
-        found += _written_by_script(command.here)
-        if command.program.startswith(("python", "node")):
+        if _INTERPRETER.match(command.program):
+            found += _written_by_script(command.here)
             found += [name for word in command.words[1:] if len(word) > 20 for name in _written_by_script(word)]
-    return list(dict.fromkeys(found))
+    return [name for name in dict.fromkeys(found) if not _THROWN_AWAY.search(name)]
 
 
 def _written_by_script(script: str) -> list[str]:
