@@ -18,7 +18,7 @@ _REFUSED: Final = re.compile(
 )
 _REJECTED: Final = re.compile(
     r"\b[Tt]he user (?:doesn't want to proceed with this|denied this|rejected this)|rejected by (?:the )?user"
-    r"|^Skipping edits",
+    r"|rejected permission|^Skipping edits",
     re.MULTILINE,
 )
 _SCRATCH: Final = re.compile(

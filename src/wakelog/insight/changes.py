@@ -17,10 +17,11 @@ import msgspec
 
 from wakelog.insight import cues, failure_cues
 from wakelog.insight.acts import files_of, is_refused, is_scratch, target_of
-from wakelog.insight.blocks import Finding, SpokenText, TextSpan
+from wakelog.insight.blocks import Block, Finding, SpokenText, TextSpan
 from wakelog.insight.dialogue import HeardTurn
-from wakelog.insight.sentences import Sentence, content_words
-from wakelog.insight.steps import TurnStep, fails_the_same_way, is_service_call, is_similar, method_of
+from wakelog.insight.sentences import Sentence, content_words, sentences_of
+from wakelog.insight.signs import MARKUP
+from wakelog.insight.steps import TOLD_MAX, TurnStep, fails_the_same_way, is_service_call, is_similar, method_of
 from wakelog.model.command_lines import command_line
 from wakelog.model.ids import Seq
 
@@ -31,12 +32,15 @@ WEIGHTS: Final = {
     "failed look": -1,
     "fails again": 2,
     "failed often": 1,
+    "failed many times": 2,
+    "other tool": 1,
     "undoes": 3,
     "reported": 2,
     "reported same": 3,
     "corrected": 1,
     "same place": 2,
     "gives up": 2,
+    "gave up before": 1,
     "new way": 1,
     "other way": 2,
     "commits": 1,
@@ -65,6 +69,7 @@ SETBACKS: Final = frozenset(
         "reported same",
         "corrected",
         "gives up",
+        "gave up before",
         "new way",
     }
 )
@@ -73,6 +78,8 @@ REPORTED: Final = frozenset({"reported", "reported same", "corrected"})
 SCORE_MIN: Final = 3
 WITHIN: Final = 8
 """How many calls there may be between a setback and what is done then."""
+TRIES_MANY: Final = 3
+"""After so many failures of one kind, what succeeds is another way."""
 CAUSE_WITHIN: Final = 3
 """How many sentences after a failure may state its cause."""
 _TITLE: Final = re.compile(r"\*\*[^*]+\*\*[.:]?")
@@ -88,6 +95,7 @@ _CUES: Final = (
     ("gives up", failure_cues.FAILED),
     ("gives up", failure_cues.REFUTED),
     ("gives up", failure_cues.NO_RESULT),
+    ("gives up", failure_cues.STOPPED),
 )
 """In the order in which a sentence is preferred as the quote."""
 Told = tuple[SpokenText, Sentence]
@@ -136,9 +144,30 @@ def find_changes(steps: Sequence[TurnStep], report: WorkReport | None) -> Iterat
         if span in quoted:
             continue
         quoted.add(span)
-        failed = _failed_before(steps, before, chain, is_told="gives up" in signs)
+        failed = _failed_before(steps, before, chain, is_told=bool(signs & {"gives up", "gave up before"}))
         reason = _cause_in(told, words) or (report.span if report is not None and is_first else None)
         yield Finding("approach_change", span, reason, score, (step.call.seq, *failed))
+
+
+def find_told_changes(blocks: Sequence[Block], report: WorkReport | None) -> Iterator[Finding]:
+    """Changes of approach in a turn without calls, by the agent's words alone: at most one for each text."""
+    for said in blocks:
+        if not isinstance(said, SpokenText) or said.who != "agent" or len(said.text) > TOLD_MAX:
+            continue
+        signs, words = _signs_of_words([(said, s) for s in sentences_of(said.text)])
+        signs.discard("undoes")
+        if report is not None:
+            signs.add(report.kind)
+        score = sum(WEIGHTS[sign] for sign in signs)
+        if (
+            words is not None
+            and score >= SCORE_MIN
+            and signs & REPORTED | signs & {"gives up"}
+            and "other way" in signs
+        ):
+            reason = _cause_in([(said, s) for s in sentences_of(said.text)], words)
+            yield Finding("approach_change", said.span(words[1].start, words[1].end), reason, score)
+            report = None
 
 
 def _failed_before(steps: Sequence[TurnStep], before: int | None, chain: set[int], *, is_told: bool) -> tuple[Seq, ...]:
@@ -205,8 +234,11 @@ def _signs_of_calls(steps: Sequence[TurnStep], before: int | None, n: int) -> se
         signs.add("failed often")
     if is_refused(tried.call) and not tried.call.has_failed:
         signs.add("form refused")
-    if tried.act == step.act == "write" and target_of(tried.call) == target_of(step.call):
-        signs.add("same target")
+    failed = [steps[k].call for k in _chain(steps, before) if target_of(steps[k].call) == target_of(step.call)]
+    if tried.act == step.act == "write" and failed:
+        signs.add("same target" if any(call.tool == step.call.tool for call in failed) else "other tool")
+        if len({call.batch for call in failed}) >= TRIES_MANY and not step.is_wrong:
+            signs.add("failed many times")
     if (tried.call.tool, tried.call.input) == (step.call.tool, step.call.input):
         signs.add("same call")
     elif is_service_call(step.call) and method_of(step.call) == method_of(tried.call):
@@ -233,6 +265,10 @@ def _signs_of_words(told: Sequence[Told]) -> tuple[set[str], Told | None]:
             quote = next(t for t in found if t[0] is found[-1][0])
     if "compares" in signs:
         signs = signs - {"compares"} | {"other way"}
+    if "gives up" in signs and quote is not None:
+        texts = [said for (said, _), cued in zip(told, names, strict=True) if "gives up" in cued]
+        if not any(said is quote[0] for said in texts):
+            signs = signs - {"gives up"} | {"gave up before"}
     if any(failure_cues.WANTED.search(sentence.text) for _, sentence in told[:CAUSE_WITHIN]):
         signs.add("wanted")
     if quote and (failure_cues.REPAIR.search(quote[1].text) or len(content_words(quote[1].text)) < 2):
@@ -243,6 +279,7 @@ def _signs_of_words(told: Sequence[Told]) -> tuple[set[str], Told | None]:
 @functools.lru_cache(maxsize=512)
 def _cues_in(text: str) -> frozenset[str]:
     """The names of the cues in a sentence. It is read again for each call that may answer the same setback."""
+    text = MARKUP.sub("", text)
     return frozenset(name for name, cue in _CUES if cue.search(text) and not _is_idle(name, text))
 
 
@@ -254,8 +291,8 @@ def _is_idle(name: str, text: str) -> bool:
         return bool(failure_cues.ONLY_TRIES.search(text))
     if name == "commits":
         idle = (cues.ROUTINE, cues.CLEANUP, cues.TESTING, cues.SET_UP, cues.DOUBTS)
-        return any(cue.search(text) for cue in idle) or text.startswith("Or ") or text.endswith("?")
-    return name == "compares" and not cues.COMMITS.search(text)
+        return any(cue.search(text) for cue in idle) or text.startswith("Or ") or text.endswith("?") or " also " in text
+    return name == "compares" and not any(cue.search(text) for cue in (cues.COMMITS, cues.FIX, failure_cues.DOING))
 
 
 def _cause_in(told: Sequence[Told], quote: Told | None) -> TextSpan | None:

@@ -12,10 +12,12 @@ from wakelog.model.check_programs import check_of, checks_in
 from wakelog.model.command_lines import ShellCommand, command_line, shell_commands
 
 _FAILED: Final = re.compile(
-    r"^(?:FAIL|FAILED|--- FAIL|ERROR|FAILURES!?|FAILURE:)(?=\W|$)|\b[1-9]\d* (?:tests? )?(?:failed|failures?|failing|errored)\b"
+    r"^(?:FAIL|FAILED|--- FAIL|ERROR|FAILURES!?|FAILURE:)(?=\W|$)|\b[1-9]\d* (?:tests? )?(?:failed|failures?"
+    r"|failing|errored)\b"
     r"|(?:failures|errors)=[1-9]|(?:Failures|Errors|[Ff]ailed): +[1-9]|error\[E\d+\]|\berror (?:TS|CS|MSB|FS|AVLN)\d+"
     r"|npm ERR!|npm error\b|ELIFECYCLE"
-    r"|BUILD FAIL|[Bb]uild (?:failed|FAILED)|Compilation (?:failed|error)|Failed to compile|could not compile|Type error:"
+    r"|BUILD FAIL|[Bb]uild (?:failed|FAILED)|Compilation (?:failed|error)|Failed to compile|could not compile"
+    r"|Type error:"
     r"|^make(?:\[\d+\])?: \*\*\*|\b[1-9]\d* (?:errors?|problems?|issues)\b(?! fixed)|^[Ee]rror: |^Exit code [1-9]"
     r"|\b(?i:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[ \t]{0,3}[:= >]{1,2}[ \t]?[1-9]\d*\b|^not ok \d"
     r"|^# fail [1-9]|^test result: FAILED|✖ [1-9]|^\s+\d+:\d+\s+error\s|^---- \S+ stdout ----|✘ \[ERROR\]|^\[ERROR\]"
@@ -27,9 +29,11 @@ _FAILED: Final = re.compile(
 _PASSED: Final = re.compile(
     r"\b[1-9]\d* (?:tests? )?(?:passed|passing)\b(?!.*\b[1-9]\d* fail)|^OK\b|^ok\s"
     r"|\b0 (?:issues|errors|problems|failures)\b|^100% tests passed|\*\* (?:BUILD|TEST) SUCCEEDED \*\*"
-    r"|[Nn]o (?:issues|problems) found|test result: ok|All checks passed|Success: no issues|BUILD SUCCESS|Build succeeded"
+    r"|[Nn]o (?:issues|problems) found|test result: ok|All checks passed|Success: no issues|BUILD SUCCESS"
+    r"|Build succeeded"
     r"|[Cc]ompiled successfully|\bbuilt in \d|^PASS\b|^# fail 0\b|All tests passed|Successfully ran target"
-    r"|\b(?i:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[:= >]+0\b|Passed! +- Failed: +0|^TOTAL: \d+ SUCCESS",
+    r"|\b(?i:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[:= >]+0\b|Passed! +- Failed: +0"
+    r"|^TOTAL: \d+ SUCCESS",
     re.MULTILINE,
 )
 _MIXED: Final = re.compile(r"\b[1-9]\d* fail|^FAIL", re.MULTILINE)

@@ -35,7 +35,8 @@ _FAILS: Final = phrases(
     (?:^|it |this |now )(?:fails|failed|crashes|crashed|broke|breaks)
     (?:is|are) (?:gone|missing|broken|empty) (?:now|again)|disappeared|works,? but
     getting (?:this|an?|the) (?:error|exception|warning|[45]\d\d)
-    (?:i|we) (?:get|got|see|saw) (?:this|an?|the)(?: \w+)? (?:error|exception|failure)
+    (?:i|we)(?:'m| am|'re| are)?(?: \w+)? (?:get|got|see|saw|hit|face|receive)(?:t?ing|d)? (?:\w+ ){0,2}<fault>
+    ^(?:it|this|that)(?:'s| is) (?:still |now |always |just )?<harms>
     (?:the )?same (?:error|problem|issue|result)
     tests? (?:is|are|still)? ?fail(?:s|ed|ing)? (?:now|again|with)|tests? (?:is|are) (?:now |still )?failing
     there(?:'s| is) (?:an?|still) (?:error|problem|issue|bug)
@@ -49,8 +50,11 @@ _FAILS: Final = phrases(
     """,
     bad="not, n't, fail\\w*, broken, wrong, error, nothing, no, same, get\\w*, see\\w*, happen\\w*, empty, blank,"
     "missing",
+    fault="errors?, exceptions?, failures?, warnings?",
+    harms="duplicating, repeating, overwriting, ignoring, throwing, crashing, failing, hanging, blocking, breaking,"
+    "losing, skipping, overlapping, freezing, flickering, deleting, missing",
     does="work\\w*, load\\w*, show\\w*, compil\\w*, build\\w*, run\\w*, pass\\w*, appear\\w*, happen\\w*, start\\w*,"
-    "render\\w*, open\\w*",
+    "render\\w*, open\\w*, enabl\\w*, updat\\w*, sav\\w*, display\\w*, respond\\w*, visible, clickable, align\\w*",
 )
 _PASTED: Final = re.compile(
     r"""(?:[^\n]{0,60}\n\s*)?(?:```|\"{3}|'{3})(?:(?!```|\"{3}|'{3}).)*?\b(?:error|exception|traceback|failed)\b""",
@@ -60,7 +64,9 @@ _PASTED: Final = re.compile(
 _ERROR_LINE: Final = re.compile(
     r"^[ \t]*(?:\w*(?:Error|Exception)\b:?|Traceback \(most|error(?:\[\w+\]| TS\d+)?:|fatal:|panic:|npm ERR!|FAILED\b"
     r"|Unhandled |Uncaught |[\w:. -]*(?:command not found|No such file or directory)\b"
-    r"|\w[\w ]{0,30}failed (?:because|with|to)\b)",
+    r"|\w[\w ]{0,30}failed (?:because|with|to)\b)"
+    r"|\berror (?:TS|CS)\d+|\"severity\": ?(?:8|\"error\")|\bfailed: *$|^.{0,80}: (?:fatal )?error:|✗ Failed\b"
+    r"|\bexit code [1-9]",
     re.MULTILINE,
 )
 """A line of a log that tells an error."""
@@ -101,6 +107,10 @@ _REJECTS: Final = phrases(
     sure="(?!not )(?:\\w+ )?(?:sure|certain|positive) (?!(?:you|if|whether|how|what)\\b)",
     mild="worry, forget, hesitate, mind, know, have, think, see, need, like, remember, care, want",
 )
+_TOO_MUCH: Final = phrases(
+    r"(?:is|are|looks?|seems?|feels?) (?:\w+ )?too (?!bad|soon|good|late to)\w+|not a (?:big )?fan of"
+)
+"""To a coding agent, it is not as it should be."""
 _REDIRECTS: Final = phrases(
     r"""
     instead(?: of)?|rather than
@@ -234,12 +244,15 @@ def _score_kinds(text: str, place: int, question: _Question) -> Iterator[tuple[i
         return
     if _FAILS.search(text) and not _SUPPOSES.search(text):
         yield (3 if place < 3 else 1), "failure_report"
-    if _REJECTS.search(text) and not (place == 0 and _NOT_REJECTED.search(text)):
+    is_later_no = place > 1 and bool(_NO.match(text))  # in a list of wishes, it is one of them
+    if _REJECTS.search(text) and not is_later_no and not (place == 0 and _NOT_REJECTED.search(text)):
         is_no = bool(_NO.match(text)) or not _REJECTS.search(_WANT.sub(" ", text))
         is_limit = bool(_FORBIDS.match(text)) and (place > 0 or " yet" in text)
         is_plain_no = is_no and (is_answer or text.count(" ") < 2)
         is_plain_no = is_plain_no and (question.is_service or text.count(" ") < NO_WORDS)
         yield (1 if is_limit or is_plain_no else 3), "correction"
+    if place < 3 and not question.is_service and _TOO_MUCH.search(text) and not _SUPPOSES.search(text):
+        yield 3, "correction"
     if _REDIRECTS.search(text) and (_AS_INSTEAD.match(text) or not _IF_INSTEAD.search(text)):
         is_plain = bool(_PREFERS.search(text)) and not _CHANGES.match(text)
         is_plain = is_plain or (question.asks_details and bool(_ACTUALLY.match(text)))

@@ -11,11 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from wakelog.insight import cues, failure_cues
-from wakelog.insight.acts import is_refused, is_rejected, target_of
+from wakelog.insight.acts import act_of, is_refused, is_rejected, target_of
 from wakelog.insight.blocks import Block, Did, Finding, TextSpan
 from wakelog.insight.changes import WorkReport, is_undo, words_that_undo
 from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of
+from wakelog.insight.signs import MARKUP
 from wakelog.insight.steps import TurnStep, has_gone_wrong, is_service_call, is_similar
+from wakelog.model.command_lines import command_line
 
 WEIGHTS: Final = {
     "refuted": 3,
@@ -28,6 +30,7 @@ WEIGHTS: Final = {
     "other way": 1,
     "nothing tried": -3,
     "form refused": -6,
+    "only looked": -1,
     "not given up": -4,
 }
 """What each sign adds to a score."""
@@ -37,6 +40,8 @@ READ_MAX: Final = 8
 REPEAT_WITHIN: Final = 3
 """How many texts and calls after a dead end the same one may be told again."""
 REPEATED_SHARE: Final = 0.4
+TRIES_MIN: Final = 2
+"""How often a write must fail until its way is a dead end."""
 _CUES: Final = (
     ("refuted", failure_cues.REFUTED),
     ("failed", failure_cues.FAILED),
@@ -54,7 +59,7 @@ def find_dead_ends(blocks: Sequence[Block], steps: Sequence[TurnStep], report: W
     if report is not None and report.before.changed and report.kind == "reported same":
         yield Finding("dead_end", report.span, report.span, score=SCORE_MIN, calls=report.before.changed)
         told = [found for found in told if found.calls]  # before its first call, the agent only says the same
-    for found in (*told, *_undone(steps), *_left(steps)):
+    for found in (*_failed_again(steps), *told, *_undone(steps), *_left(steps)):
         if not known & set(found.calls):
             known |= set(found.calls)
             yield found
@@ -93,12 +98,13 @@ def _best_sentence(text: str, tried: Did | None) -> tuple[int, Sentence | None]:
         around.add("other way")
     is_denied = tried is not None and has_gone_wrong(tried) and is_service_call(tried)
     for sentence in sentences[:READ_MAX]:
-        signs = {name for name, cue in _CUES if cue.search(sentence.text)}
-        if is_denied and failure_cues.DENIED.search(sentence.text):
+        plain = MARKUP.sub("", sentence.text)
+        signs = {name for name, cue in _CUES if cue.search(plain)}
+        if is_denied and failure_cues.DENIED.search(plain):
             signs.add("denied")
         if not signs:
             continue
-        is_open = "no result" not in signs and bool(failure_cues.NOT_GIVEN_UP.search(sentence.text))
+        is_open = "no result" not in signs and bool(failure_cues.NOT_GIVEN_UP.search(plain))
         if is_open or sentence.text.endswith("?"):
             signs.add("not given up")
         score = sum(WEIGHTS[sign] for sign in signs | around)
@@ -112,7 +118,9 @@ def _signs_of_try(tried: Did | None) -> set[str]:
         return {"nothing tried"}
     if is_refused(tried) and not tried.has_failed:
         return {"form refused"}  # the harness rejected the form of the call, so nothing was tried
-    return {"after failure"} if has_gone_wrong(tried) else set()
+    if has_gone_wrong(tried):
+        return {"after failure"}
+    return {"only looked"} if act_of(tried) == "look" and not command_line(tried.input) else set()
 
 
 def _sentence_before(text: str, sentence: Sentence) -> Sentence | None:
@@ -128,6 +136,8 @@ def _undone(steps: Sequence[TurnStep]) -> Iterator[Finding]:
         is_silent = is_undo(step) and not step.said and steps[n - 1].is_wrong
         if step.act not in ("write", "run") or not written or not (is_silent or (words and _goes_on(step, words[1]))):
             continue
+        if words and any(failure_cues.SLIP.search(t.text) for _, t in step.told()):
+            continue  # the way is the same, only written down anew
         undone = next((s for s in reversed(written) if is_similar(s.call, step.call)), written[-1])
         span = words[0].span(words[1].start, words[1].end) if words else TextSpan(step.call.seq, 0, 0, 0)
         detail = "" if words else "taken back"
@@ -139,6 +149,25 @@ def _goes_on(step: TurnStep, undoes: Sentence) -> bool:
     return bool(_AND.search(undoes.text)) or any(
         s != undoes and cues.COMMITS.search(s.text) and not failure_cues.UNDOES.search(s.text) for _, s in step.told()
     )
+
+
+def _failed_again(steps: Sequence[TurnStep]) -> Iterator[Finding]:
+    """Writes of one file that failed again and again: one dead end, however often it was tried."""
+    tries: dict[str, list[TurnStep]] = {}
+    for step in steps:
+        target = target_of(step.call)
+        if step.act != "write" or not target or is_rejected(step.call):
+            continue
+        if step.call.has_failed:
+            tries.setdefault(target, []).append(step)
+        elif len({s.call.batch for s in tries.get(target, ())}) < TRIES_MIN:
+            tries.pop(target, None)  # it was only a slip
+    for failed in tries.values():
+        if len({s.call.batch for s in failed}) >= TRIES_MIN:
+            words = next((t for s in failed for t in s.told() if failure_cues.FAILED.search(t[1].text)), None)
+            span = words[0].span(words[1].start, words[1].end) if words else TextSpan(failed[-1].call.seq, 0, 0, 0)
+            calls = tuple(s.call.seq for s in failed)
+            yield Finding("dead_end", span, span if words else None, SCORE_MIN, calls, "" if words else "failed again")
 
 
 def _left(steps: Sequence[TurnStep]) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from wakelog.insight.acts import files_of, is_rejected, works_on_files
+from wakelog.insight.acts import files_of, is_rejected, target_of, works_on_files
 from wakelog.insight.blocks import Did, SpokenText, TurnBlocks
 from wakelog.insight.sentences import TEXT_MAX, content_words, sentences_of, word_set
 from wakelog.model.ids import Seq
@@ -111,7 +111,7 @@ class HeardTurn(msgspec.Struct, frozen=True):
     changed: tuple[Seq, ...] = ()
     """Its last call that changed files."""
     files: frozenset[str] = frozenset()
-    """The files that it changed."""
+    """The files that it changed, or that the user did not let it change."""
     is_rejected: bool = False
     """Whether the user did not let its last call run."""
 
@@ -125,9 +125,13 @@ def heard_of(turn: TurnBlocks) -> HeardTurn:
         any(works_on_files(call) for call in calls),
         bool(calls),
         tuple(call.seq for call in calls if files_of(call))[-1:],
-        frozenset(path for call in calls for path in files_of(call)),
+        frozenset(path for call in calls for path in files_of(call) or _refused_files(call)),
         bool(calls) and is_rejected(calls[-1]),
     )
+
+
+def _refused_files(call: Did) -> list[str]:
+    return [path for path in (target_of(call),) if path and is_rejected(call)]
 
 
 def is_service(heard: Sequence[HeardTurn]) -> bool:

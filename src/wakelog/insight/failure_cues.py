@@ -35,6 +35,10 @@ COMPARES: Final = phrases(
     """
 )
 """Where the agent also commits to something, it is another way."""
+DOING: Final = phrases(
+    r"^(?:so |now )?(?:using|creating|writing|building|switching|moving|falling|trying|doing|adding)\b"
+)
+"""It says what it does now."""
 UNDOES: Final = phrases(
     r"""
     (?:i'll|i will|let me|let's|i need to|we should|we need to|i should|going to|i've|i have)(?: \w+)? <undo>
@@ -59,6 +63,13 @@ REPAIR: Final = phrases(
     """
 )
 """It only repairs how the call was written."""
+SLIP: Final = phrases(
+    r"""
+    mess(?:ed)? up|indentation|shifted|made (?:a|the same|another) mistake|redo|carefully|corrupt\w*|debug\w*|typo
+    line numbers?|(?:wrong|two|multiple) (?:code )?blocks?
+    """
+)
+"""It was only written down wrongly."""
 WANTED: Final = phrases(
     r"""
     reproduc\w+ (?:was|is|were) success\w*|successfully reproduced|(?:issue|bug|error|problem) (?:is|was) reproduced
@@ -74,6 +85,7 @@ REFUTED: Final = phrases(
     wrong (?:approach|track|direction|path|assumption|theory)|i was wrong
     not the (?:right|correct) (?:one|file|place|approach|fix)
     (?:hypothesis|theory|assumption) (?:is|was|turned out) (?:wrong|incorrect|false|not)
+    ^so (?:it|this|that)(?:'s| is)(?: not|n't) (?!just|only|a big|bad)\w+|that alone (?:is|was)(?: not|n't)
     """
 )
 """A guess was wrong."""
@@ -87,6 +99,9 @@ FAILED: Final = phrases(
     same (?:\w+ )?(?:error|failure|result)s?(?: again)?
     (?:is|are|was)(?: actually)? not (?:working|appearing|showing|helping|taking effect|being \w+)
     none of (?:these|those|the|them)\b.{0,60}\b(?:work|match|help|available|contain)\w*
+    keeps? (?:fail|return|throw|giv|hang|crash|reject|refus|error|timing)(?:ing|ting)?(?: out)?
+    (?:did|does)(?: not|n't) actually \w+
+    (?:couldn't|could not|can't|cannot) (?:run|be run|start) (?:at all|here|in this|on (?:this|your|the))
     giv(?:e|ing) up|abandon\w*|took too long|too slow|timed out|unreasonable
     made (?:it|things) worse|(?:that|this|i|it|change) broke (?:the|it|something)
     have(?: not|n't) (?:recovered|found|solved|fixed)|nothing (?:was |is )?(?:found|useful|there)|found nothing
@@ -99,6 +114,8 @@ FAILED: Final = phrases(
     work="work, help, fix, solve, effect, change, have any effect, seem to work, apply",
 )
 """A try had no success."""
+STOPPED: Final = phrases(r"(?:fail|cancel|abort|refuse|reject|block|crash)(?:l?ed|d|s|es)? (?:because|due to|since)")
+"""A try has failed, and it says why: then it may be done in another way."""
 NO_RESULT: Final = phrases(
     r"""
     (?:did|does)(?: not|n't) (?:yield|produce|reveal|turn up|lead to) (?:any|anything|the expected|what)
@@ -117,6 +134,8 @@ BARRED: Final = phrases(
 """The way is closed."""
 OWN_FLAW: Final = phrases(
     r"""
+    i was (?:\w+ )?(?:wrong|mistaken|incorrect)(?: about| that| to| in|$|[.:,;])
+    my (?:\w+ ){0,3}(?:uses?|used|assumed|assumes|took|targets?|followed) the wrong
     (?:problem|flaw|issue|trouble) with my (?:\w+ )?<idea>
     my (?:\w+ )?<idea> (?:was|is) (?:wrong|flawed|incorrect|broken)
     (?:my |the )?(?:last|previous) <idea>(?: i made)? (?:was (?:wrong|incorrect|flawed)|caused|broke|introduced)
@@ -128,6 +147,7 @@ NOT_GIVEN_UP: Final = phrases(
     r"""
     if (?:it|that|this|neither)|still (?:works?|pass\w*|need to|valid)|to (?:make sure|ensure|verify|see)|no longer
     because i (?:did(?:n't)?|had|forgot|used|made)|i made a mistake|without (?:my|the|our|these) changes?|as expected
+    the (?:issue|problem|cause|reason|bug) (?:here )?(?:is|was)\b
     previously|earlier|reproduc\w+ (?:script|test|case)|would (?:not|n't)|might|the (?:user|issue) (?:says|reports)
     """
 )

@@ -7,7 +7,7 @@ from typing import Final
 
 from wakelog.insight import failure_cues
 from wakelog.insight.blocks import Finding, TurnBlocks
-from wakelog.insight.changes import WorkReport, find_changes
+from wakelog.insight.changes import WorkReport, find_changes, find_told_changes
 from wakelog.insight.dead_ends import find_dead_ends
 from wakelog.insight.dialogue import HeardTurn
 from wakelog.insight.sentences import sentences_of
@@ -25,14 +25,17 @@ def find_failures(
     `before`."""
     report = _report_in(turn, reaction, before)
     steps = steps_of(turn.blocks)
-    yield from find_changes(steps, report)
+    if steps:
+        yield from find_changes(steps, report)
+    else:
+        yield from find_told_changes(turn.blocks, report)
     yield from find_dead_ends(turn.blocks, steps, report)
 
 
 def _report_in(turn: TurnBlocks, reaction: Finding | None, before: HeardTurn | None) -> WorkReport | None:
     """Where the user says that the work of the turn before did not help, or changed nothing at all."""
     block, start, end = words_of(turn)
-    if block is None or reaction is None or before is None or not before.has_work:
+    if block is None or reaction is None or before is None:
         return None
     sentences = sentences_of(block.text[start:end])[:REPORT_WITHIN]
     same = next((s for s in sentences if failure_cues.NO_CHANGE.search(s.text)), None)

@@ -174,11 +174,14 @@ _OWN_WISH: Final = re.compile(
 """It asks for something beyond what was agreed."""
 _NUDGES: Final = re.compile(
     r"(?:(?:ok|okay|yes|pls|plz|please|great|good|now|and|then|so)[,.! ]+)*"
-    r"(?:pls|plz|next(?: (?:one|step|task|please))?|go(?: go)*|let['’]?s go|y|n|k|ty|thx|\d{1,2}|[a-d]|(?:option|choice) \w{1,2}"
+    r"(?:pls|plz|next(?: (?:one|step|task|please))?|go(?: go)*|let['’]?s go|y|n|k|ty|thx|\d{1,2}|[a-d]"
+    r"|(?:option|choice) \w{1,2}"
     r"|and|again|ready|both|all(?: of (?:them|it|these))?|the (?:first|second|third|last|latter|former)(?: one)?"
-    r"|approved?|accept(?:ed)?|start|begin|finish(?: (?:it|up|this))?|ship it|wait|hold on|(?:just )?(?:one|a) (?:sec|second|moment"
+    r"|approved?|accept(?:ed)?|start|begin|finish(?: (?:it|up|this))?|ship it|wait|hold on|(?:just )?(?:one"
+    r"|a) (?:sec|second|moment"
     r"|minute)|(?:wait,? )?let me (?:respond|answer|think|check|see|try|finish)(?: (?:it|that|this|first))?"
-    r"|(?:pick up|continue|resume) (?:from )?where (?:you|we) (?:left off|stopped)|(?:why did )?you (?:just )?stop(?:ped)?|(?:are )?you"
+    r"|(?:pick up|continue|resume) (?:from )?where (?:you|we) (?:left off|stopped)"
+    r"|(?:why did )?you (?:just )?stop(?:ped)?|(?:are )?you"
     r"(?: still)? (?:there|alive|stuck|ok(?:ay)?)|still (?:there|here|working)"
     r"|(?:i think )?(?:it|that|this)?(?: all)?(?: now)? ?works?(?: (?:now|great|fine|well|perfectly))*)"
     r"(?: please| pls| now| then)?[\s.!?]*",

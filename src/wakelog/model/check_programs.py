@@ -141,7 +141,8 @@ _SCRIPT: Final = re.compile(r"(?:.*[-_])?(test|lint|typecheck|build|check)s?(?:[
 _TEST_CALL: Final = re.compile(r"\bPkg\.test\b|\b(?:devtools::|testthat::)?test(?:_\w+)?\(|\bcheck\(\)")
 _TEST_PROGRAM: Final = re.compile(r"(?:.*[-_])?(?:run)?_?tests?(?:\.(?:sh|py|js|mjs|ts|rb))?")
 _FORMATTERS: Final = _words(
-    "black prettier gofmt gofumpt goimports isort rustfmt ruff dprint biome clang-format nixfmt shfmt stylua taplo pint "
+    "black prettier gofmt gofumpt goimports isort rustfmt ruff dprint biome clang-format nixfmt shfmt stylua "
+    "taplo pint "
     "php-cs-fixer"
 )
 _ONLY_CHECKS: Final = frozenset(
