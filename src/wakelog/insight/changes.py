@@ -145,7 +145,7 @@ def find_changes(steps: Sequence[TurnStep], report: WorkReport | None) -> Iterat
             continue
         quoted.add(span)
         failed = _failed_before(steps, before, chain, is_told=bool(signs & {"gives up", "gave up before"}))
-        reason = _cause_in(told, words) or (report.span if report is not None and is_first else None)
+        reason = _cause_in(told, words)
         yield Finding("approach_change", span, reason, score, (step.call.seq, *failed))
 
 
@@ -296,14 +296,18 @@ def _is_idle(name: str, text: str) -> bool:
 
 
 def _cause_in(told: Sequence[Told], quote: Told | None) -> TextSpan | None:
-    """Why the try failed, in the agent's first words about it: not after what it does then, and no announcement."""
+    """Why the try failed, in the agent's first words about it: not after what it does then, and no announcement. A
+    sentence that explains is better than one that only says that something failed."""
+    found: list[tuple[bool, TextSpan]] = []
     for said, sentence in told[:CAUSE_WITHIN]:
         is_title = sentence.is_heading or bool(_TITLE.fullmatch(sentence.text))
         is_quote = quote is not None and quote[1] == sentence
         is_plan = not is_quote and bool(cues.COMMITS.search(sentence.text) or cues.ROUTINE.search(sentence.text))
-        is_cause = failure_cues.CAUSE.search(sentence.text) and not sentence.text.endswith("?")
-        if is_cause and not is_title and not is_plan:
-            return said.span(sentence.start, sentence.end)
+        explains = bool(cues.CAUSE.search(sentence.text) or failure_cues.EXPLAINS.search(sentence.text))
+        is_cause = explains or bool(not is_quote and failure_cues.CAUSE.search(sentence.text))
+        is_idle = sentence.text.endswith("?") or failure_cues.COURTESY.match(sentence.text)
+        if is_cause and not is_title and not is_plan and not is_idle:
+            found.append((not explains, said.span(sentence.start, sentence.end)))
         if is_quote:
-            return None
-    return None
+            break
+    return min(found, key=lambda f: f[0])[1] if found else None

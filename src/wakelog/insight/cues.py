@@ -285,6 +285,9 @@ STATED: Final = phrases(
 )
 """A sentence that can be quoted as a reason. One that starts with "so" is a conclusion; its reason comes before."""
 
+AIM: Final = phrases(r"to (?:ensure|keep|make sure)|avoid")
+"""What a change is for, in words that would fit any change: no reason to quote."""
+
 CAUSE: Final = phrases(
     r"because|since|due to|given (?:that|the|this)|as (?:it|this|they|the|there) (?:\w+ )?(?:is|are|was|has|does)"
 )

@@ -23,7 +23,7 @@ REPEATED_SHARE: Final = 0.5
 """A refusal repeats an earlier one if this share of its words is the same."""
 QUOTE_MAX: Final = 300
 """How many characters a sentence with its list may have."""
-SCORE_MIN: Final = 1
+SCORE_MIN: Final = -1
 """Candidates below this are dropped."""
 
 

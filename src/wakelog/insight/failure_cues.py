@@ -166,6 +166,17 @@ CAUSE: Final = phrases(
     \w+n't
     """
 )
+EXPLAINS: Final = phrases(
+    r"""
+    (?:suggests?|indicates?|means?|shows?|implies|reveals?) (?:that |a |an |the )?\w+|caused? by|comes? from|root cause
+    the (?:issue|problem|cause|error|culprit|reason)(?: here)? (?:is|was|lies|comes|seems)|turns out|probably|likely
+    requires?|(?:is|are|was|were)(?: not|n't) (?:in|set|installed|available|supported|tracked|allowed|found|valid)
+    """
+)
+"""It says why something failed."""
+COURTESY: Final = phrases(
+    r"^(?:thank|thanks|i apologi[sz]e|my apologies|sorry|you(?:'re| are) (?:\w+ )?right|understood)"
+)
 NO_CHANGE: Final = phrases(
     r"""
     ^(?!if\b)(?:.*\b)?(?:still(?! too)|the same|no (?:change|difference|effect)|worse)

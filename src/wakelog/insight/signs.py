@@ -189,11 +189,13 @@ def find_reason(sentences: Sequence[Sentence], n: int) -> Sentence | None:
 def find_quotable_reason(sentences: Sequence[Sentence], n: int) -> Sentence | None:
     """The sentence that certainly states the reason; no reason is better than a wrong one. A cause says more than a
     purpose: if the sentence only says what a change is for, the diagnosis before it is the reason."""
-    if _states_reason(sentences[n].text):
-        if cues.CAUSE.search(sentences[n].text):
+    own = sentences[n].text
+    if _states_reason(own):
+        if cues.CAUSE.search(own):
             return sentences[n]
         before = (sentences[k] for k in range(n - 1, max(n - 1 - DIAGNOSIS_WITHIN, -1), -1))
-        return next((s for s in before if _is_diagnosis(s)), sentences[n])
+        is_aim = not cues.STATED.search(cues.AIM.sub(" ", own))
+        return next((s for s in before if _is_diagnosis(s)), None if is_aim else sentences[n])
     for other in (n - 1, n + 1):
         if 0 <= other < len(sentences) and _is_reason_beside(sentences[other].text):
             return sentences[other]
@@ -210,7 +212,7 @@ def _is_diagnosis(sentence: Sentence) -> bool:
 def _states_reason(text: str) -> bool:
     plain = MARKUP.sub("", text)
     is_stated = bool(cues.STATED.search(text)) and not (cues.UNSURE.match(plain) or cues.LEAD_IN.search(plain))
-    return is_stated and not text.endswith("?")
+    return is_stated and not text.endswith(("?", "because:"))
 
 
 def _is_reason_beside(text: str) -> bool:
