@@ -44,6 +44,7 @@ WEIGHTS: Final = {
     "new way": 1,
     "other way": 2,
     "commits": 1,
+    "explains": 1,
     "other request": 2,
     "looks": -2,
     "checks": -2,
@@ -131,6 +132,9 @@ def find_changes(steps: Sequence[TurnStep], report: WorkReport | None) -> Iterat
             signs.discard("undoes")  # nothing of its own to take back
         if before is None:
             signs.discard("new way")  # nothing was tried yet
+        is_failed = bool(signs & {"failed effect", "failed try", "failed look"}) and "repairs" not in signs
+        if is_failed and _cause_in(told, words) is not None:
+            signs.add("explains")
         if words is None and "same place" not in signs:
             signs |= {"silent"} if signs & REPORTED else _signs_of_silence(steps, before, n)
         if signs & {"new way", "other way"}:
