@@ -165,7 +165,7 @@ def _failed_again(steps: Sequence[TurnStep]) -> Iterator[Finding]:
     for failed in tries.values():
         if len({s.call.batch for s in failed}) >= TRIES_MIN:
             words = next((t for s in failed for t in s.told() if failure_cues.FAILED.search(t[1].text)), None)
-            span = words[0].span(words[1].start, words[1].end) if words else TextSpan(failed[-1].call.seq, 0, 0, 0)
+            span = words[0].span(words[1].start, words[1].end) if words else TextSpan(failed[0].call.seq, 0, 0, 0)
             calls = tuple(s.call.seq for s in failed)
             yield Finding("dead_end", span, span if words else None, SCORE_MIN, calls, "" if words else "failed again")
 

@@ -47,7 +47,7 @@ class InsightItem(msgspec.Struct, frozen=True):
     """What was checked: test, lint, types, build."""
     result: str = ""
     """For a check: pass, fail or unknown. For a goal: carried, if the words only continue the one before. For a dead
-    end without words: refused, or taken back."""
+    end without words: refused, taken back, or failed again."""
     files: tuple[str, ...] = ()
     """What a call changed; without words, also what a change or a dead end is about."""
     open_items: tuple[str, ...] = ()
@@ -64,7 +64,8 @@ class InsightItem(msgspec.Struct, frozen=True):
             return ""
         what = " ".join((*self.tools[:1], ", ".join(self.files))).strip()
         if self.kind == "dead_end":
-            return f"{what}, {self.result}"
+            often = f"failed {len(self.calls)} times"
+            return f"{what}, {often if self.result == 'failed again' else self.result}"
         if len(self.tools) < 2:
             return f"{what}, again"
         new, failed = self.tools[:2]

@@ -274,7 +274,7 @@ def patched_files(patch: str) -> list[str]:
 
 def _written_by(command: ShellCommand) -> list[str]:
     program, words = command.program, command.words[1:]
-    plain = [w for w in words if not w.startswith("-")]
+    plain = [w for w in words if w and not w.startswith("-")]
     if program in ("applypatch", "apply_patch"):
         return patched_files(command.here or " ".join(words)) or ["(a patch)"]
     if program == "sed" and any(re.match(r"-\w*i|--in-place", w) for w in words):

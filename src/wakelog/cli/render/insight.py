@@ -3,6 +3,7 @@ Nothing here is shown as if the agent had recorded it."""
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -32,6 +33,8 @@ MAX_LINES = 3
 """How many lines a quote may take."""
 _MARGIN = 12
 _FILES_MAX = 8
+_PATH_MAX = 48
+"""How long a path in the middle of a line may be."""
 
 
 def derive_insight(session: Session[Any], where: str, *, everything: bool = False) -> Insight | None:
@@ -76,7 +79,7 @@ def insight_lines(
     checks = found.of("check") if files or "check" in wanted else ()
     writes = found.of("file") if files else ()
     if checks:
-        yield indent + _title(ctx, "checks") + "  " + "   ".join(_check(ctx, item) for item in checks[-_FILES_MAX:])
+        yield indent + _title(ctx, "checks") + "  " + _checks(ctx, checks)
     if writes:
         yield from _file_lines(ctx, writes, indent)
     yield from (f"{indent}{ctx.style(inert_line(note), dim=True)}" for note in found.notes)
@@ -125,8 +128,10 @@ def _words(item: InsightItem, told: Collection[str]) -> str:
         new, failed = item.tools[:2]
         change = f"{failed} {glyph('arrow')} {new}" if failed != new else f"{new} in another way"
         return f"{change}, after e{item.calls[-1]} did not work" + (f"  {_quoted(item.quote)}" if item.quote else "")
-    if item.deed:
-        return item.deed
+    if deed := item.deed:
+        for path in item.files:
+            deed = deed.replace(path, fit_path(path, _PATH_MAX))
+        return deed
     if item.kind == "dead_end" and item.calls and not item.tools:  # a call of the turn before
         return f"e{item.calls[-1]} did not help" + (f"  {_quoted(item.quote)}" if item.quote not in told else "")
     if item.open_items:
@@ -138,6 +143,15 @@ def _words(item: InsightItem, told: Collection[str]) -> str:
 
 def _quoted(text: str) -> str:
     return f'"{" ".join(text.split())}"'
+
+
+def _checks(ctx: CommandContext, items: Sequence[InsightItem]) -> str:
+    """The results in order. The same one several times in a row is shown once."""
+    runs = [list(run) for _, run in itertools.groupby(items, key=lambda item: (item.checks, item.result))]
+    shown = runs[-_FILES_MAX:]
+    earlier = sum(len(run) for run in runs) - sum(len(run) for run in shown)
+    words = [_check(ctx, run[0]) + (f" {glyph('times')}{len(run)}" if len(run) > 1 else "") for run in shown]
+    return "   ".join([*([f"{glyph('more')} {earlier} before"] if earlier else []), *words])
 
 
 def _check(ctx: CommandContext, item: InsightItem) -> str:
