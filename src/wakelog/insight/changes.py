@@ -8,19 +8,18 @@ sentence is quoted.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 import msgspec
 
-from wakelog.insight import cues, failure_cues
+from wakelog.insight import failure_cues
 from wakelog.insight.acts import files_of, is_refused, is_scratch, target_of
 from wakelog.insight.blocks import Block, Finding, SpokenText, TextSpan
 from wakelog.insight.dialogue import HeardTurn
-from wakelog.insight.sentences import Sentence, content_words, sentences_of
-from wakelog.insight.signs import MARKUP
+from wakelog.insight.sentences import sentences_of
+from wakelog.insight.setback_words import Told, cause_in, is_idle, signs_of_words
 from wakelog.insight.steps import TOLD_MAX, TurnStep, fails_the_same_way, is_service_call, is_similar, method_of
 from wakelog.model.command_lines import command_line
 from wakelog.model.ids import Seq
@@ -81,25 +80,7 @@ WITHIN: Final = 8
 """How many calls there may be between a setback and what is done then."""
 TRIES_MANY: Final = 3
 """After so many failures of one kind, what succeeds is another way."""
-CAUSE_WITHIN: Final = 3
-"""How many sentences after a failure may state its cause."""
-_TITLE: Final = re.compile(r"\*\*[^*]+\*\*[.:]?")
-"""A title without a statement."""
 _UNDO: Final = re.compile(r"\bgit (?:checkout (?:\S+ )?-- |checkout \S*[/.]\S|restore\b|revert\b|reset --hard|stash$)")
-_CUES: Final = (
-    ("new way", failure_cues.NEW_WAY),
-    ("other way", failure_cues.OTHER_WAY),
-    ("compares", failure_cues.COMPARES),
-    ("undoes", failure_cues.UNDOES),
-    ("commits", cues.COMMITS),
-    ("commits", cues.FIX),
-    ("gives up", failure_cues.FAILED),
-    ("gives up", failure_cues.REFUTED),
-    ("gives up", failure_cues.NO_RESULT),
-    ("gives up", failure_cues.STOPPED),
-)
-"""In the order in which a sentence is preferred as the quote."""
-Told = tuple[SpokenText, Sentence]
 
 
 class WorkReport(msgspec.Struct, frozen=True):
@@ -122,7 +103,7 @@ def find_changes(steps: Sequence[TurnStep], report: WorkReport | None) -> Iterat
         is_first = step.act == "write" and not any(s.act == "write" for s in steps[:n])
         since = before + 1 if before is not None else 0 if report is not None and is_first else n
         told = [t for s in steps[since : n + 1] for t in s.told()]
-        signs, words = _signs_of_words(told)
+        signs, words = signs_of_words(told)
         signs |= _signs_of_calls(steps, before, n)
         if report is not None and is_first:
             signs.add(report.kind)
@@ -133,7 +114,7 @@ def find_changes(steps: Sequence[TurnStep], report: WorkReport | None) -> Iterat
         if before is None:
             signs.discard("new way")  # nothing was tried yet
         is_failed = bool(signs & {"failed effect", "failed try", "failed look"}) and "repairs" not in signs
-        if is_failed and _cause_in(told, words) is not None:
+        if is_failed and cause_in(told, words) is not None:
             signs.add("explains")
         if words is None and "same place" not in signs:
             signs |= {"silent"} if signs & REPORTED else _signs_of_silence(steps, before, n)
@@ -149,7 +130,7 @@ def find_changes(steps: Sequence[TurnStep], report: WorkReport | None) -> Iterat
             continue
         quoted.add(span)
         failed = _failed_before(steps, before, chain, is_told=bool(signs & {"gives up", "gave up before"}))
-        reason = _cause_in(told, words)
+        reason = cause_in(told, words)
         yield Finding("approach_change", span, reason, score, (step.call.seq, *failed))
 
 
@@ -158,7 +139,7 @@ def find_told_changes(blocks: Sequence[Block], report: WorkReport | None) -> Ite
     for said in blocks:
         if not isinstance(said, SpokenText) or said.who != "agent" or len(said.text) > TOLD_MAX:
             continue
-        signs, words = _signs_of_words([(said, s) for s in sentences_of(said.text)])
+        signs, words = signs_of_words([(said, s) for s in sentences_of(said.text)])
         signs.discard("undoes")
         if report is not None:
             signs.add(report.kind)
@@ -169,7 +150,7 @@ def find_told_changes(blocks: Sequence[Block], report: WorkReport | None) -> Ite
             and signs & REPORTED | signs & {"gives up"}
             and "other way" in signs
         ):
-            reason = _cause_in([(said, s) for s in sentences_of(said.text)], words)
+            reason = cause_in([(said, s) for s in sentences_of(said.text)], words)
             yield Finding("approach_change", said.span(words[1].start, words[1].end), reason, score)
             report = None
 
@@ -184,7 +165,7 @@ def _failed_before(steps: Sequence[TurnStep], before: int | None, chain: set[int
 
 def words_that_undo(step: TurnStep) -> Told | None:
     """The words with which a step takes something back."""
-    told = [t for t in step.told() if failure_cues.UNDOES.search(t[1].text) and not _is_idle("undoes", t[1].text)]
+    told = [t for t in step.told() if failure_cues.UNDOES.search(t[1].text) and not is_idle("undoes", t[1].text)]
     return told[-1] if told else None
 
 
@@ -255,63 +236,3 @@ def _signs_of_silence(steps: Sequence[TurnStep], before: int | None, n: int) -> 
     if before is None or not is_similar(steps[before].call, steps[n].call):
         return {"silent", "something else"}
     return {"silent"} if steps[n].is_wrong else {"silent", "silent success"}
-
-
-def _signs_of_words(told: Sequence[Told]) -> tuple[set[str], Told | None]:
-    """The signs of what was said since the try, and the sentence to quote: the first with the best cue in the last text
-    that has one."""
-    names = [_cues_in(sentence.text) for _, sentence in told]
-    signs = {name for found in names for name in found}
-    quote: Told | None = None
-    for name, _ in _CUES:
-        found = [t for t, cued in zip(told, names, strict=True) if name in cued]
-        if found and quote is None:
-            quote = next(t for t in found if t[0] is found[-1][0])
-    if "compares" in signs:
-        signs = signs - {"compares"} | {"other way"}
-    if "gives up" in signs and quote is not None:
-        texts = [said for (said, _), cued in zip(told, names, strict=True) if "gives up" in cued]
-        if not any(said is quote[0] for said in texts):
-            signs = signs - {"gives up"} | {"gave up before"}
-    if any(failure_cues.WANTED.search(sentence.text) for _, sentence in told[:CAUSE_WITHIN]):
-        signs.add("wanted")
-    if quote and (failure_cues.REPAIR.search(quote[1].text) or len(content_words(quote[1].text)) < 2):
-        signs.add("repairs")
-    return signs, quote
-
-
-@functools.lru_cache(maxsize=512)
-def _cues_in(text: str) -> frozenset[str]:
-    """The names of the cues in a sentence. It is read again for each call that may answer the same setback."""
-    text = MARKUP.sub("", text)
-    return frozenset(name for name, cue in _CUES if cue.search(text) and not _is_idle(name, text))
-
-
-def _is_idle(name: str, text: str) -> bool:
-    """Whether the words are not what the cue takes them for: a routine step, a comparison in the code, a condition."""
-    if name == "gives up":
-        return bool(failure_cues.NOT_GIVEN_UP.search(text)) or text.endswith("?")
-    if name == "undoes":
-        return bool(failure_cues.ONLY_TRIES.search(text))
-    if name == "commits":
-        idle = (cues.ROUTINE, cues.CLEANUP, cues.TESTING, cues.SET_UP, cues.DOUBTS)
-        return any(cue.search(text) for cue in idle) or text.startswith("Or ") or text.endswith("?") or " also " in text
-    return name == "compares" and not any(cue.search(text) for cue in (cues.COMMITS, cues.FIX, failure_cues.DOING))
-
-
-def _cause_in(told: Sequence[Told], quote: Told | None) -> TextSpan | None:
-    """Why the try failed, in the agent's first words about it: not after what it does then, and no announcement. A
-    sentence that explains is better than one that only says that something failed."""
-    found: list[tuple[bool, TextSpan]] = []
-    for said, sentence in told[:CAUSE_WITHIN]:
-        is_title = sentence.is_heading or bool(_TITLE.fullmatch(sentence.text))
-        is_quote = quote is not None and quote[1] == sentence
-        is_plan = not is_quote and bool(cues.COMMITS.search(sentence.text) or cues.ROUTINE.search(sentence.text))
-        explains = bool(cues.CAUSE.search(sentence.text) or failure_cues.EXPLAINS.search(sentence.text))
-        is_cause = explains or bool(not is_quote and failure_cues.CAUSE.search(sentence.text))
-        is_idle = sentence.text.endswith("?") or failure_cues.COURTESY.match(sentence.text)
-        if is_cause and not is_title and not is_plan and not is_idle:
-            found.append((not explains, said.span(sentence.start, sentence.end)))
-        if is_quote:
-            break
-    return min(found, key=lambda f: f[0])[1] if found else None
