@@ -207,3 +207,66 @@ def test_a_call_is_one_kind_of_act(tool: str, effect: str, given: Any, act: str)
 def test_recorded_changes_of_files_come_before_what_the_input_says() -> None:
     call = Did(1, "Edit", "write", {"file_path": "a"}, "succeeded", files=("real/a",))
     assert files_of(call) == ["real/a"]
+
+
+@pytest.mark.parametrize(
+    ("command", "detail"),
+    [
+        ("gleam test", "test pass"),
+        (r".\gradlew.bat test", "test pass"),
+        (r".venv\Scripts\python.exe -m pytest", "test pass"),
+        ("ssh build 'cd app && npm test'", "test pass"),
+        ("python -m pyflakes src", "lint pass"),
+        ("make all", "build pass"),
+        ("julia --project -e 'using Pkg; Pkg.test()'", "test pass"),
+        ("react-scripts build", "build pass"),
+        ("gofumpt -l .", "lint pass"),
+    ],
+)
+def test_a_check_is_known_in_other_languages_and_shells(command: str, detail: str) -> None:
+    [found] = find_checks(Scene().runs(command, "done").done())
+    assert found.detail == detail
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "detail"),
+    [
+        ("golangci-lint run | tail -5 && go test ./a | tail -3", "Error: no config\nok  \ta\t0.3s", "lint+test fail"),
+        ("go build ./... 2>&1 | head", "./main.go:3:5: undefined: x", "build fail"),
+        ("go vet ./... 2>&1 | head", "", "lint pass"),
+        ("npm test > out.log; echo EXIT: $?", "EXIT: 1", "test fail"),
+        ("pytest -q || true", "", "test unknown"),
+        ("npm test &", "", "test unknown"),
+        ("set -o pipefail; pytest -q | tee log", "", "test pass"),
+        ("dotnet build | tail", "Build FAILED.", "build fail"),
+        ("ctest | tail -2", "100% tests passed, 0 tests failed out of 3", "test pass"),
+    ],
+)
+def test_a_result_behind_a_pipe_is_what_the_output_says(command: str, output: str, detail: str) -> None:
+    [found] = find_checks(Scene().runs(command, output).done())
+    assert found.detail == detail
+
+
+def test_a_check_that_was_started_in_the_background_has_no_result_yet() -> None:
+    scene = Scene().calls("Bash", {"command": "npm run build", "run_in_background": True}, output="b1")
+    assert [f.detail for f in find_checks(scene.done())] == ["build unknown"]
+
+
+def test_a_check_that_was_interrupted_is_none() -> None:
+    stopped = "Interrupted · What should Claude do instead?"
+    assert not list(find_checks(Scene().runs("npx ng test | tail", stopped, fails=True).done()))
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        ("rm -rf .next node_modules", []),
+        ('rm -f "$COOKIE_JAR"; curl -s x', []),
+        ("cp a.go b.go /private/tmp/scratch/wt/pkg/", []),
+        ("rm $ROOT/app/page.tsx", ["$ROOT/app/page.tsx"]),
+        ("cat > fix.py <<'E'\nopen(name, 'w').write(text)\nE", ["fix.py"]),
+        ("sed -i '' '1s/a/b/' app.go", ["app.go"]),
+    ],
+)
+def test_files_that_are_thrown_away_are_not_listed(command: str, files: list[str]) -> None:
+    assert written_files(command) == files

@@ -293,3 +293,10 @@ def _all(scene: Scene) -> list[str]:
 
 def _quoted(scene: Scene) -> list[str]:
     return [scene.quote(found) for found in _shown(scene)]
+
+
+def test_a_purpose_that_fits_any_change_is_not_quoted_as_a_reason() -> None:
+    scene = Scene().user("the header is doubled")
+    scene.says("I'll use one pass over the rows instead of two to ensure everything is correct.").edits()
+    [found] = _shown(scene)
+    assert found.reason is None

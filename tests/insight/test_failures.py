@@ -191,3 +191,60 @@ def test_the_last_of_several_silent_tries_is_a_change() -> None:
     [found] = _of(scene.runs("deploy app --zone a", "done"), "approach_change")
     assert found.calls == (1002, 1000)
     assert found.span.start == found.span.end
+
+
+def test_writes_of_one_file_that_fail_again_and_again_are_one_dead_end() -> None:
+    scene = Scene().edits(fails=True).runs("cat app.py").edits(fails=True).edits(fails=True)
+    scene.calls("Write", {"file_path": "app.py"}, effect="write", output="ok")
+    [found] = _of(scene, "dead_end")
+    assert found.calls == (1000, 1002, 1003)
+    assert found.detail == "failed again"
+    [change] = _of(scene, "approach_change")
+    assert change.calls == (1004, 1000)
+
+
+def test_a_write_that_fails_once_is_only_a_slip() -> None:
+    assert not _of(Scene().edits(fails=True).edits(), "dead_end")
+
+
+def test_parallel_writes_that_fail_are_one_try() -> None:
+    scene = Scene()
+    for _ in range(3):
+        scene.calls("Edit", {"file_path": "app.py"}, effect="write", fails=True, batch=7)
+    assert not _of(scene, "dead_end")
+
+
+def test_an_agent_that_was_wrong_gives_up_its_own_idea() -> None:
+    scene = Scene().runs("cat notes.md", "text").says("I was **completely wrong** about the random crops.")
+    [found] = _of(scene, "dead_end")
+    assert scene.quote(found).startswith("I was **completely wrong**")
+
+
+def test_a_diagnosis_after_a_look_is_no_dead_end() -> None:
+    scene = Scene().calls("Read", {"file_path": "a.ts"}, effect="read", output="text")
+    scene.says("The issue is that the compiler can't find the right type.").edits("a.ts")
+    assert not _of(scene, "dead_end")
+
+
+def test_what_was_only_written_down_wrongly_is_no_dead_end() -> None:
+    scene = Scene().edits("a.py").runs("python a.py", "IndentationError", fails=True)
+    scene.says("I messed up the indentation. I'll restore the file and add the line again.")
+    scene.runs("git checkout a.py")
+    assert not _of(scene, "dead_end")
+
+
+def test_without_calls_the_words_alone_can_change_the_approach() -> None:
+    scene = Scene().says("create-app cancelled because the directory wasn't empty. Creating the setup manually.")
+    [found] = _of(scene, "approach_change")
+    assert scene.quote(found) == "Creating the setup manually."
+    assert scene.reason(found) == "create-app cancelled because the directory wasn't empty."
+
+
+def test_the_cause_of_a_failure_is_the_sentence_that_explains_it() -> None:
+    scene = Scene().runs("./host", "ERROR: 25", fails=True)
+    scene.says(
+        "The call failed (error 25). The libraries probably aren't in the path since this is a new shell."
+        " I'll source the setup script in the same shell session instead."
+    ).runs("source setup.sh && ./host", "ok")
+    [found] = _of(scene, "approach_change")
+    assert scene.reason(found).startswith("The libraries probably")

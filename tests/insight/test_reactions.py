@@ -65,3 +65,31 @@ def test_a_report_after_work_is_one(words: str) -> None:
 
 def test_a_pasted_log_before_any_work_is_no_report() -> None:
     assert "failure_report" not in _after(Scene(0).user("hi").says("Hello!"), "$ app\nError: no route")
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("then I get connect errors", "failure_report"),
+        ("it is duplicating the header of the tables", "failure_report"),
+        ("the submit button is not enabled", "failure_report"),
+        ('[{"code": "2322", "severity": 8, "message": "Type null is not assignable"}]', "failure_report"),
+        ("when I build it:\nsrc/a.ts:32:7 - error TS2740: Type is missing", "failure_report"),
+        ("the backlight is too much bright", "correction"),
+        ("I am not a fan of these borders", "correction"),
+    ],
+)
+def test_what_is_not_as_it_should_be_after_work_is_a_reaction(words: str, kind: str) -> None:
+    assert kind in _after(_worked(), words)
+
+
+def test_a_no_in_a_list_of_wishes_is_no_correction() -> None:
+    words = "Build a tool for briefs. It makes tasks. Points to consider: speed. No authentication is required."
+    assert "correction" not in _after(_worked(), words)
+
+
+def test_the_same_words_again_set_no_goal() -> None:
+    carry = Carry()
+    for turn in range(3):
+        found = derive(Scene(turn + 1).user("It's been an hour and you still failed").edits().done(), carry)
+        assert [f.detail for f in found if f.kind == "goal"] == ["carried" if turn else ""]

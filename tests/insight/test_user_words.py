@@ -203,3 +203,20 @@ def test_a_limit_in_an_order_is_no_correction(words: str) -> None:
 def test_what_is_wanted_otherwise_is_a_correction(words: str) -> None:
     _, found = _second(words)
     assert [f for f in found if f.kind in ("correction", "redirect", "failure_report")]
+
+
+@pytest.mark.parametrize(
+    "words", ["pls continue", "next", "go", "y", "2", "both", "wait let me respond", "you stopped", "it works now"]
+)
+def test_a_nudge_carries_the_goal(words: str) -> None:
+    _, found = _second(words)
+    assert [f.detail for f in found if f.kind == "goal"] == ["carried"]
+
+
+def test_a_notice_of_a_harness_is_nobodys_words() -> None:
+    notice = (
+        "<system_notification>\n<task>\nstatus: success\n</task>\n</system_notification>\n"
+        "<user_query>Briefly inform the user about the task result.</user_query>"
+    )
+    _, found = _second(notice)
+    assert not [f for f in found if f.kind == "goal"]

@@ -8,6 +8,7 @@ import pytest
 import wakelog
 from tests.cli.conftest import Cli
 from wakelog.model import events as ev
+from wakelog.model.events.base import Failure
 
 CHOICE = "I'll stream it instead of buffering it, so that memory stays flat."
 MARK = "~ derived by rules"
@@ -109,3 +110,19 @@ def test_a_change_after_the_users_report_names_no_failed_call(store: Path, cli: 
     said = cli("insight", "proxy@2").out
     assert '~ "Let me try a different approach' in said
     assert "failed" not in said
+
+
+def test_results_and_failures_that_come_again_are_shown_once(tmp_path: Path, cli: Cli) -> None:
+    path = "/home/somebody/work/product/services/api/handlers/upload_handler.py"
+    with wakelog.open(tmp_path / "other") as opened:
+        session = opened.session("again")
+        with session.turn("make the tests pass"):
+            for n in range(3):
+                session.append(_call(f"t{n}", "Bash", {"command": "pytest -q"}, "1 failed"))
+                lost = Failure(type="error", message="String not found")
+                session.append(_call(f"e{n}", "Edit", {"file_path": path}, None, "write", outcome="failed", error=lost))
+            session.append(_call("last", "Bash", {"command": "pytest -q"}, "3 passed"))
+    said = cli("insight", "again@1", "--store", str(tmp_path / "other")).out
+    assert "test ✗ fail ×3   test ● pass" in said
+    assert "upload_handler.py, failed 3 times" in said
+    assert path not in said
