@@ -131,7 +131,8 @@ def find_changes(steps: Sequence[TurnStep], report: WorkReport | None) -> Iterat
         quoted.add(span)
         failed = _failed_before(steps, before, chain, is_told=bool(signs & {"gives up", "gave up before"}))
         reason = cause_in(told, words)
-        yield Finding("approach_change", span, reason, score, (step.call.seq, *failed))
+        detail = "after a check" if failed and signs & {"failed check", "failed try"} else ""
+        yield Finding("approach_change", span, reason, score, (step.call.seq, *failed), detail)
 
 
 def find_told_changes(blocks: Sequence[Block], report: WorkReport | None) -> Iterator[Finding]:

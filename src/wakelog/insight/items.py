@@ -47,7 +47,8 @@ class InsightItem(msgspec.Struct, frozen=True):
     """What was checked: test, lint, types, build."""
     result: str = ""
     """For a check: pass, fail or unknown. For a goal: carried, if the words only continue the one before. For a dead
-    end without words: refused, taken back, or failed again."""
+    end without words: refused, taken back, or failed again. For a change: after a check, if the failed call only
+    showed that another way was needed."""
     files: tuple[str, ...] = ()
     """What a call changed; without words, also what a change or a dead end is about."""
     open_items: tuple[str, ...] = ()
@@ -69,6 +70,8 @@ class InsightItem(msgspec.Struct, frozen=True):
         if len(self.tools) < 2:
             return f"{what}, again"
         new, failed = self.tools[:2]
+        if self.result == "after a check":
+            return f"{what}, after {failed} failed"
         return f"{failed} → {new}" if failed != new else f"{new}, in another way"
 
 

@@ -126,3 +126,16 @@ def test_results_and_failures_that_come_again_are_shown_once(tmp_path: Path, cli
     assert "test ✗ fail ×3   test ● pass" in said
     assert "upload_handler.py, failed 3 times" in said
     assert path not in said
+
+
+def test_a_change_after_a_failed_check_names_the_check_and_not_two_tools(tmp_path: Path, cli: Cli) -> None:
+    with wakelog.open(tmp_path / "other") as opened:
+        session = opened.session("again")
+        with session.turn("uploads fail, find out why"):
+            session.append(_call("1", "Edit", {"file_path": "proxy.conf"}, "ok", "write"))
+            session.append(_call("2", "Bash", {"command": "pytest -q"}, "1 failed"))
+            session.message("assistant", "That had no effect. " + CHOICE)
+            session.append(_call("3", "Edit", {"file_path": "upload.py"}, "ok", "write"))
+    said = cli("insight", "again@1", "--store", str(tmp_path / "other")).out
+    assert "after e5 failed: \"I'll stream it instead of buffering it" in said
+    assert "Bash → Edit" not in said

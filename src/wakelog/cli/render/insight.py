@@ -126,6 +126,8 @@ def _wrap(text: str, room: int) -> list[str]:
 def _words(item: InsightItem, told: Collection[str]) -> str:
     if item.kind == "approach_change" and len(item.calls) > 1:
         new, failed = item.tools[:2]
+        if item.result == "after a check":
+            return f"after e{item.calls[-1]} failed: {_quoted(item.quote) if item.quote else new}"
         change = f"{failed} {glyph('arrow')} {new}" if failed != new else f"{new} in another way"
         return f"{change}, after e{item.calls[-1]} did not work" + (f"  {_quoted(item.quote)}" if item.quote else "")
     if deed := item.deed:
