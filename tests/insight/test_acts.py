@@ -269,4 +269,4 @@ def test_a_check_that_was_interrupted_is_none() -> None:
     ],
 )
 def test_files_that_are_thrown_away_are_not_listed(command: str, files: list[str]) -> None:
-    assert written_files(command) == files
+    assert files_of(Did(1, "Bash", "external", {"command": command}, "succeeded")) == files

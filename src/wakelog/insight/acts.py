@@ -25,6 +25,14 @@ _SCRATCH: Final = re.compile(
     r"^(?!.*\btests?/.)(?:.*/)?(?:\w+_)?(?:repro|test|debug|verif|check|demo|try|tmp|dummy|sample|example)\w*\.\w+$"
 )
 """Files made only to try something."""
+_THROWN_AWAY: Final = re.compile(
+    r"^(?:/private)?/(?:var/)?tmp(?:/|$)|^\$\{?\w+\}?\*?$|^\$\{?(?:TMPDIR|TMP|TEMP)\b|^\$\("
+    r"|(?:^|/)(?:node_modules|__pycache__|\.next|\.nuxt|\.turbo|\.cache|\.vite|\.parcel-cache|\.pytest_cache"
+    r"|\.mypy_cache|\.ruff_cache|dist|build|target|out|coverage|htmlcov|\.coverage|\.eggs|[\w.*-]+\.egg-info)/*\*?$"
+    r"|(?:^|/)(?:node_modules|__pycache__|\.next|\.turbo|\.cache)/"
+)
+"""What a shell writes for itself: in a directory for temporary files, only in a variable, or made anew by each
+build."""
 _REPLACED: Final = frozenset({"old_string", "old_str", "edits"})
 """Arguments of tools that replace text."""
 _PATHS: Final = ("file_path", "path", "notebook_path", "absolute_path", "filename", "target_file", "filePath", "file")
@@ -60,7 +68,7 @@ def files_of(call: Did) -> list[str]:
         return list(call.files)
     line = command_line(call.input)
     if SHELL_TOOLS.search(call.tool):
-        return written_files(line)
+        return [path for path in written_files(line) if not _THROWN_AWAY.search(path)]
     if act_of(call) != "write":
         return []
     if isinstance(call.input, dict):

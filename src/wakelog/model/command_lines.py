@@ -83,12 +83,6 @@ _WORDS: Final = re.compile(r"""(?:[^\s;&|<>()'"\\]+|'[^']*'|"(?:[^"\\]|\\.)*"|\\
 _PART: Final = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)""", re.DOTALL)
 _ESCAPED: Final = re.compile(r"""\\(["\\])""")
 _INTERPRETER: Final = re.compile(r"python|pypy|node$|deno$|bun$|ruby$|perl$|php$")
-_THROWN_AWAY: Final = re.compile(
-    r"^(?:/private)?/(?:var/)?tmp(?:/|$)|^\$\{?\w+\}?\*?$|^\$\{?(?:TMPDIR|TMP|TEMP)\b|^\$\("
-    r"|(?:^|/)(?:node_modules|__pycache__|\.next|\.nuxt|\.turbo|\.cache|\.vite|\.parcel-cache|\.pytest_cache"
-    r"|\.mypy_cache|\.ruff_cache|dist|build|target|out|coverage|htmlcov|\.coverage|\.eggs|[\w.*-]+\.egg-info)/*\*?$"
-    r"|(?:^|/)(?:node_modules|__pycache__|\.next|\.turbo|\.cache)/"
-)
 _NOWHERE: Final = re.compile(r"/dev/|&|\d$|\$|-$")
 
 
@@ -249,8 +243,7 @@ def _without_options(words: list[str]) -> list[str]:
 
 
 def written_files(line: str) -> list[str]:
-    """Returns the files that a command line writes, moves or removes, as it names them. A name may be a pattern. What
-    is only in a variable, in a directory for temporary files, or made anew by each build is left out."""
+    """Returns the files that a command line writes, moves or removes, as it names them. A name may be a pattern."""
     found: list[str] = []
     for command in shell_commands(line):
         found += command.outputs
@@ -258,7 +251,7 @@ def written_files(line: str) -> list[str]:
         if _INTERPRETER.match(command.program):
             found += _written_by_script(command.here)
             found += [name for word in command.words[1:] if len(word) > 20 for name in _written_by_script(word)]
-    return [name for name in dict.fromkeys(found) if not _THROWN_AWAY.search(name)]
+    return list(dict.fromkeys(found))
 
 
 def _written_by_script(script: str) -> list[str]:
