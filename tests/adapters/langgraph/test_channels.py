@@ -76,6 +76,28 @@ def test_what_is_handed_out_shares_nothing_with_the_copy() -> None:
         assert repr(copy.hand_out()) == repr(value)
 
 
+@pytest.mark.parametrize("name", ["rows", "nested", "messages"])
+def test_what_nobody_holds_any_more_is_handed_out_again(name: str) -> None:
+    copy = channel(CODEC.copy(LISTS[name]))
+    first = [id(item) for item in copy.hand_out()]
+    assert [id(item) for item in copy.hand_out()] == first
+    held = copy.hand_out()[1]
+    assert [id(item) == before for item, before in zip(copy.hand_out(), first, strict=True)] == [True, False]
+    assert CODEC.is_same(held, LISTS[name][1])
+
+
+def test_a_message_with_a_field_that_cannot_be_compared_is_copied() -> None:
+    class Odd:
+        def __eq__(self, other: object) -> bool:
+            raise ValueError("compare me elsewhere")
+
+    copy = channel([HumanMessage("hello", id="1")])
+    copy.hand_out()
+    copy._given[0].additional_kwargs["odd"] = Odd()
+    copy._own[0].additional_kwargs["odd"] = Odd()
+    assert not copy._still_equals(copy._given)
+
+
 def test_a_value_that_is_new_for_the_most_part_is_told_whole() -> None:
     before = [{"id": n, "input": {"path": "a", "line": n}, "output": "old"} for n in range(3)]
     after = [{"id": n + 9, "input": {"path": "b", "line": n + 9}, "output": "new"} for n in range(3)]

@@ -15,6 +15,7 @@ from typing import Any
 import ormsgpack
 
 from wakelog.adapters.langgraph.codec import ATOMS, ValueCodec
+from wakelog.adapters.langgraph.held_items import held_places
 from wakelog.importers.frameworks.langgraph.values import is_plain_key
 from wakelog.model.values import Value
 from wakelog.state.diff import diff
@@ -35,7 +36,7 @@ _ONLY_PLAIN = (
 class ChannelCopy:
     """A copy of a channel's stored value, which is revived when it is first needed."""
 
-    __slots__ = ("_are_rows", "_codec", "_given", "_is_plain", "_own", "_stored")
+    __slots__ = ("_are_rows", "_codec", "_fields", "_given", "_is_plain", "_own", "_stored")
 
     def __init__(self, codec: ValueCodec, stored: Value = None) -> None:
         self._codec = codec
@@ -45,14 +46,31 @@ class ChannelCopy:
         """True if the copy is a list of plain data."""
         self._are_rows = False
         """True if the items of that list are rows, which are cheap to copy."""
+        self._fields: list[dict[str, Any]] | None = None
+        """The fields of the copy's items if it is a list of messages, once they were needed."""
         self._given: Any = None
         """The graph's own value as a shallow copy: a list or dict of the same objects."""
 
     def hand_out(self) -> Any:
         """Returns a value that the graph may change. Its items are recognised when the next checkpoint has them."""
-        value = self._value()
-        value = _copied_rows(value) if self._are_rows else self._codec.copy(value)
+        own = self._value()
+        value = self._unheld_items() if type(own) is list and type(self._given) is list else None
+        if value is None:
+            value = _copied_rows(own) if self._are_rows else self._codec.copy(own)
         self._given = _shallow(value)
+        return value
+
+    def _unheld_items(self) -> list[Any] | None:
+        """The items as they were given, with a copy of each that somebody else holds; None if that is most."""
+        own, given = self._own, self._given
+        if len(own) != len(given):
+            return None
+        held = held_places(given, are_rows=self._are_rows)
+        if held is None or not self._still_equals(given):
+            return None
+        value = list(given)
+        for place in held:
+            value[place] = self._codec.copy(own[place])
         return value
 
     def _value(self) -> Any:
@@ -99,12 +117,22 @@ class ChannelCopy:
         if type(own) is not list or len(value) < len(own):
             return False
         if type(given) is list and all(map(operator.is_, given, value)):
-            if self._is_plain:
-                return bool(given == own)
-            fields = self._codec.fields_of(given)
-            if fields is not None:
-                return fields == self._codec.fields_of(own)
+            return self._still_equals(given)
         return self._is_plain and _packed(own) == _packed(value[: len(own)])
+
+    def _still_equals(self, given: list[Any]) -> bool:
+        """True if nobody has changed these items in place."""
+        try:
+            if self._is_plain:
+                return bool(given == self._own)
+            fields = self._codec.fields_of(given)
+            if fields is None:
+                return False
+            if self._fields is None:
+                self._fields = self._codec.fields_of(self._own)
+            return fields == self._fields
+        except Exception:  # a value in a message may refuse to be compared
+            return False
 
     def _grown(self, value: list[Any], path: str, where: str) -> tuple[ChannelCopy, Delta]:
         first = len(self._own)
@@ -113,7 +141,11 @@ class ChannelCopy:
             {"op": "add", "path": f"{path}/{i}", "value": self._codec.encode(item, f"{where}[{i}]")}
             for i, item in enumerate(added, first)
         ]
-        return self._next([*self._own, *map(self._codec.copy, added)], added, value), ops
+        copies = list(map(self._codec.copy, added))
+        fresh = self._next([*self._own, *copies], added, value)
+        if self._fields is not None and (fields := self._codec.fields_of(copies)) is not None:
+            fresh._fields = [*self._fields, *fields]
+        return fresh, ops
 
     def _moved_list(self, value: list[Any], path: str, where: str) -> tuple[ChannelCopy, Delta]:
         given, own, same = self._given, self._own, self._is_same
