@@ -35,6 +35,7 @@ SEPARATE_FIELDS = frozenset({"channel_values", "channel_versions", "versions_see
 PLAIN_FIELDS = frozenset({"v", "ts", "updated_channels"})
 """Fields without user data: they are stored in plain form, also with an encrypting serializer."""
 PLAIN = ValueCodec(JsonPlusSerializer())
+_EARLIER_MAX = 8
 
 
 def graph_path(ns: str) -> str:
@@ -124,6 +125,8 @@ class ThreadCopy:
         self.has_other_data = home is None and bool(data)
         home = home or {}
         self.writes: dict[str, Any] = home.get("writes", {})
+        self.earlier_writes: dict[str, dict[str, Any]] = {}
+        """What tasks wrote on the latest checkpoints before the newest, as far as this process has followed them."""
         self.removed: dict[str, Any] = home.get("removed", {})
         self.graphs: dict[str, GraphCopy] = {}
         for ns, graph in home.get("graphs", {}).items():
@@ -148,7 +151,7 @@ class ThreadCopy:
         fresh.__dict__.update(self.__dict__)
         if now is not None:
             fresh.turn, fresh.pending, fresh.seq = now.turn, now.pending, now.seq
-        fresh.graphs, fresh.writes = dict(self.graphs), dict(self.writes)
+        fresh.graphs, fresh.writes, fresh.earlier_writes = dict(self.graphs), dict(self.writes), {**self.earlier_writes}
         return fresh
 
     def put(self, ns: str, draft: CheckpointDraft, new_versions: dict[str, Any]) -> tuple[Delta, Delta, Delta]:
@@ -204,14 +207,22 @@ class ThreadCopy:
         """Removes writes that the checkpoint includes now, and subgraphs of tasks that ended."""
         own, parent = checkpoint_key(ns, draft.id), checkpoint_key(ns, draft.parent)
         ops: Delta = []
+        self._keep_earlier(parent, self.writes.get(parent, {}))
         for key in [key for key in self.writes if (key == parent if ns else key != own)]:
-            del self.writes[key]
+            writes = self.writes.pop(key)
+            if key in self.earlier_writes:
+                self._keep_earlier(key, writes)
             ops.append({"op": "remove", "path": f"{ROOT}/writes/{escape(key)}"})
         if not ns:
             for name in [name for name in self.graphs if is_for_one_task(name)]:
                 del self.graphs[name]
                 ops.append({"op": "remove", "path": graph_path(name)})
         return ops
+
+    def _keep_earlier(self, key: str, writes: dict[str, Any]) -> None:
+        self.earlier_writes[key] = {**self.earlier_writes.pop(key, {}), **writes}
+        if len(self.earlier_writes) > _EARLIER_MAX:
+            del self.earlier_writes[next(iter(self.earlier_writes))]
 
     def put_writes(self, key: str, task: str, entry: dict[str, Value]) -> Delta:
         """Stores everything that a task has written so far."""

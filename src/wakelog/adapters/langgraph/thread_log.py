@@ -155,6 +155,8 @@ class ThreadLog(ThreadReads):
         if back_to:
             events.abandon(after=back_to)
         self._add_checkpoint(new, thread, copy.removed, events)
+        if base is not copy or graph is None or graph.id != draft.parent:
+            thread.earlier_writes = {}  # others may have written on its parent
         drafts = events.finish()
         if draft.made_at:
             drafts = [
@@ -370,8 +372,12 @@ class ThreadLog(ThreadReads):
         """What the same task has written before, on the same checkpoint. A `thread` that goes back to the checkpoint
         does not tell: it is older than what was written on it."""
         known = thread.writes.get(writes.key, {}).get(writes.task)
+        if known is None:
+            known = thread.earlier_writes.get(writes.key, {}).get(writes.task)
         if known is not None:
             return dict(known)
+        if writes.key in thread.earlier_writes:
+            return {}
         graph = self._last_known().graphs.get(writes.ns)
         is_newest = graph is not None and graph.id == writes.checkpoint
         if is_newest or not self._seq_of(writes.ns, writes.checkpoint):
@@ -380,9 +386,10 @@ class ThreadLog(ThreadReads):
 
     def _is_on_stored(self, writes: TaskWrites) -> bool:
         """True if the checkpoint that the writes were made on is stored."""
-        graph = self._last_known().graphs.get(writes.ns)
-        is_newest = graph is not None and graph.id == writes.checkpoint
-        return is_newest or bool(self._seq_of(writes.ns, writes.checkpoint))
+        known = self._last_known()
+        graph = known.graphs.get(writes.ns)
+        is_known = (graph is not None and graph.id == writes.checkpoint) or writes.key in known.earlier_writes
+        return is_known or bool(self._seq_of(writes.ns, writes.checkpoint))
 
     # Removal
 
