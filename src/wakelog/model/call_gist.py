@@ -13,6 +13,8 @@ PATH_MAX: Final = 40
 PLACE_MAX: Final = 20
 GIST_MAX: Final = 160
 _COMMANDS: Final = ("command", "cmd", "script", "code")
+_EDITS: Final = frozenset({"view", "create", "str_replace", "insert", "undo_edit", "delete"})
+"""Commands of an editor, which mean little without the file."""
 _PATHS: Final = ("file_path", "filePath", "path", "notebook_path", "filename", "file", "absolute_path", "dir_path")
 _SEARCHES: Final = ("pattern", "query", "regex", "q", "search_term", "glob", "url", "skill")
 _TASKS: Final = ("description", "question", "title", "name", "prompt", "task", "message", "id")
@@ -24,9 +26,9 @@ def call_gist(arguments: Any) -> str:
         return _line(arguments)
     if not isinstance(arguments, Mapping):
         return ""
-    if command := _first(arguments, _COMMANDS):
-        return _line(command)
-    path = _first(arguments, _PATHS)
+    command, path = _first(arguments, _COMMANDS), _first(arguments, _PATHS)
+    if command:
+        return f"{command} {_short_path(path)}" if path and command in _EDITS else _line(command)
     if sought := _first(arguments, _SEARCHES):
         return f'"{_line(sought)}"' + (f" in {_short_path(path, PLACE_MAX)}" if path else "")
     if path:
