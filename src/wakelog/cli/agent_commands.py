@@ -31,6 +31,9 @@ AGENTS = {
     "opencode": Agent("opencode", "opencode", ("--session",), ("--prompt",)),
     "copilot": Agent("copilot-cli", "copilot", ("--resume",), ("--interactive",)),
     "qwen": Agent("qwen-code", "qwen", ("--resume",), ("--prompt-interactive",)),
+    "goose": Agent("goose", "goose", ("session", "--resume", "--session-id"), ("run", "--interactive", "--text")),
+    "kimi": Agent("kimi-code", "kimi", ("--session",), ("--prompt",)),
+    "openhands": Agent("openhands", "openhands", ("--resume",), ("--task",)),
     "pi": Agent("pi", "pi", ("--session",)),
 }
 NATIVE = "native"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,4 +64,9 @@ def _found(format: str, path: Path) -> FoundTranscript | None:
         stat = path.stat()
     except OSError:
         return None
-    return FoundTranscript(format, path, stat.st_size, stat.st_mtime_ns // 1000) if stat.st_size else None
+    size, changed = stat.st_size, stat.st_mtime_ns
+    # A running program's database grows in its write-ahead log first.
+    with contextlib.suppress(OSError):
+        wal = path.with_name(f"{path.name}-wal").stat()
+        size, changed = size + wal.st_size, max(changed, wal.st_mtime_ns)
+    return FoundTranscript(format, path, size, changed // 1000) if size else None

@@ -19,6 +19,7 @@ SHORT = {
     "gemini-cli": "gemini",
     "qwen-code": "qwen",
     "copilot-cli": "copilot",
+    "kimi-code": "kimi",
     "swe-agent": "swe",
     "mini-swe-agent": "mini",
     "tau-bench": "tau",
@@ -33,7 +34,7 @@ def session_name(store: Store, agent: str, origin: str, name: str = "") -> str:
     """The session name of a transcript. If another session has the short name, the name is made from the whole
     origin."""
     prefix = SHORT.get(agent, agent)
-    short = f"{prefix}-{_slug(name or _UUID.sub(_short_uuid, origin))}"
+    short = f"{prefix}-{_slug(name or _UUID.sub(_short_uuid, origin).removeprefix('session_'))}"
     if _is_free_for(store, short, origin):
         return short
     return f"{prefix}-{_slug(origin)}"

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from wakelog.importers import steps as st
+from wakelog.importers.coding_agents.openhands.conversation import is_event_file
 from wakelog.importers.coding_agents.openhands.events_v1 import EventReader, changed_file
 from wakelog.importers.common.chat import call_block, first_choice, json_or_text, text_block, text_of
 from wakelog.importers.common.tools import effect_of
@@ -45,6 +46,8 @@ _KINDS = (b'"ActionEvent"', b'"ObservationEvent"', b'"MessageEvent"', b'"Convers
 
 
 def recognises(found: Sample) -> bool:
+    if is_event_file(found.path):
+        return False
     if any(word in found.start for word in _KINDS) and found.has(b'"kind"', b'"source"'):
         return True
     if found.first != b"[" or not found.has(b'"source"', b'"timestamp"'):

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 from wakelog.importers import steps as st
 from wakelog.importers.common.amounts import micros, usage_growth, usage_sum
@@ -35,7 +35,9 @@ _STATUS = {
 
 
 class EventReader:
-    def __init__(self) -> None:
+    def __init__(self, folder: str = "") -> None:
+        self._folder = folder
+        """The project's folder, if it is known: files inside are named relative to it."""
         self._calls: dict[str, str] = {}
         self._replies: set[str] = set()
         self._state = ForeignState()
@@ -100,13 +102,13 @@ class EventReader:
         seen = as_dict(event.get("observation"))
         output = _output(event, seen)
         text = text_of(output)
-        outcome = _outcome(event, seen)
+        outcome, is_edit = _outcome(event, seen), seen.get("command") not in _LOOKS
         return st.ResultStep(
             call,
             output,
             outcome,
             error="" if outcome == "succeeded" else text[-st.ERROR_MAX :],
-            files=changed_file(seen) if outcome == "succeeded" and seen.get("command") not in _LOOKS else (),
+            files=changed_file(seen, self._folder) if outcome == "succeeded" and is_edit else (),
         )
 
     def _message_steps(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
@@ -162,7 +164,7 @@ def _output(event: dict[str, Any], seen: dict[str, Any]) -> Value:
     for key in ("content", "output", "error"):
         if text := text_of(seen.get(key)):
             return text
-    return seen.get("content", seen.get("output"))
+    return "" if "content" in seen else seen.get("output")
 
 
 def _outcome(event: dict[str, Any], seen: dict[str, Any]) -> st.Outcome:
@@ -177,14 +179,15 @@ def _outcome(event: dict[str, Any], seen: dict[str, Any]) -> st.Outcome:
     return "failed" if is_error or event.get("kind") == "AgentErrorEvent" else "succeeded"
 
 
-def changed_file(seen: dict[str, Any]) -> tuple[FileChanged, ...]:
+def changed_file(seen: dict[str, Any], folder: str = "") -> tuple[FileChanged, ...]:
     """The file that an observation reports as edited, in either version's form."""
     path, after, before = text_in(seen, "path"), seen.get("new_content"), seen.get("old_content")
     if not path or not isinstance(after, str):
         return ()
     is_new = seen.get("prev_exist") is False
     before = before if isinstance(before, str) and not is_new else None
-    return (file_change(path, before=before, after=after, change="created" if is_new else "modified"),)
+    kind: Literal["created", "modified"] = "created" if is_new else "modified"
+    return (file_change(path, folder=folder, before=before, after=after, change=kind),)
 
 
 def _total_cost(stats: Any) -> tuple[Usage, int]:
