@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -188,6 +189,15 @@ def test_qwen_goes_back_to_an_earlier_line(tmp_path: Path) -> None:
     texts = [m.text for m in store.resume(report.sessions[0].name).messages()]
     assert "Thanks" not in texts
     assert texts[-2:] == ["Make it three", "You are welcome."]
+
+
+def test_records_of_continue_have_the_time_of_their_file(tmp_path: Path) -> None:
+    path = written(tmp_path, "continue")
+    os.utime(path, (1767607200, 1767607200))
+    store = memory()
+    report, _ = bring_in(store, path)
+    times = {e.happened_at for e in store.resume(report.sessions[0].name).log.entries()}
+    assert times == {1767607200_000_000}
 
 
 def test_a_state_of_older_versions_of_continue_is_a_call_too(tmp_path: Path) -> None:

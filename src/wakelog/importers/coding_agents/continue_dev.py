@@ -1,7 +1,8 @@
 """Continue: `~/.continue/sessions/<session>.json`, one document, of its editors' extensions and of its command line.
 
 The document is rewritten as it grows. A reply has its calls with it, and each call the state it is in: the result is
-added there. The steps of a reply are named, so each is imported once. The file has no times.
+added there. The steps of a reply are named, so each is imported once. There are no times in it, so the time of a record
+is that of the file in which it is first seen.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ from wakelog.importers.common.chat import (
 )
 from wakelog.importers.common.file_changes import TrackedFiles, file_change
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import Sample, bad_transcript, digest, home_files, json_digest, read_document
+from wakelog.importers.source.files import (
+    Sample,
+    bad_transcript,
+    digest,
+    home_files,
+    json_digest,
+    read_document,
+    stat_of,
+)
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_dict, dicts_in, text_in, without_fields
 from wakelog.model.usage import Usage
@@ -55,11 +64,13 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     head = st.TranscriptHead(
         text_in(session, "sessionId") or path.stem, NAME, labels={k: v for k, v in labels.items() if v}
     )
-    yield st.Transcript(head, lambda: listed_records(session.get("history"), "entry", _Reader().record))
+    changed = stat_of(path)[1]
+    yield st.Transcript(head, lambda: listed_records(session.get("history"), "entry", _Reader(changed).record))
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, at: int) -> None:
+        self._at = at
         self._files = TrackedFiles()
 
     def record(self, number: int, item: dict[str, Any]) -> st.SourceRecord:
@@ -72,7 +83,7 @@ class _Reader:
         states = [without_fields(state, ("toolCall", "parsedArgs", "output")) for state in _states(item)]
         if named and states:
             rest = without_fields(rest, ("toolCallState",)) | {"toolCallStates": states}
-        return st.named_record(id, named, 0, rest)
+        return st.named_record(id, named, self._at, rest)
 
     def _steps(self, own: str, item: dict[str, Any], message: dict[str, Any]) -> Iterator[st.NamedStep]:
         content = join_texts(message.get("content"))
