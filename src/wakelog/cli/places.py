@@ -157,6 +157,12 @@ def _find_otherwise(store: Store, name: str) -> SessionId:
             return session_of_file(store, Path(name))
     import difflib
 
+    if name in ("last", "latest", "newest"):
+        raise NotFoundError(
+            f"there is no session {name!r}",
+            kind="session-not-found",
+            hint="the newest session is written as a dot: wakelog show .",
+        )
     near = [f"@{name} or e{name}"] if name.isdecimal() else difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     raise NotFoundError(
         f"there is no session {name!r}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from wakelog.hooks.agents import AGENTS, HookedAgent, is_ours
 from wakelog.hooks.installation import receipts
 from wakelog.hooks.json_text import BadJsonError, parse
 from wakelog.hooks.spool_files import last_seen_us
-from wakelog.importers.discovery import home
+from wakelog.importers.discovery import find_transcripts, home
 from wakelog.importers.formats import get_format
 
 
@@ -49,6 +50,12 @@ def capture_health(project: Path) -> Iterator[CaptureHealth]:
         found = _health(agent, project)
         if found.is_enabled or found.transcripts or found.last_heard_us or found.trouble:
             yield found
+
+
+def other_transcripts() -> list[tuple[str, int]]:
+    """Programs that have no hooks of ours, and how many transcripts each has on this machine, the most first."""
+    hooked = {agent.format for agent in AGENTS.values()}
+    return Counter(get_format(f.format).TITLE for f in find_transcripts() if f.format not in hooked).most_common()
 
 
 def _health(agent: HookedAgent, project: Path) -> CaptureHealth:

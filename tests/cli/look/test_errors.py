@@ -15,6 +15,7 @@ CASES = [
     (("show", "-s", "fix-auth", "c:ffff"), 3, "commit-not-found", ("c:ffff", "fix-auth")),
     (("show", "-s", "fix-auth", "cp:nope"), 3, "checkpoint-not-found", ("nope", "before-fix")),
     (("status", "fix-auht"), 3, "session-not-found", ("fix-auht", "did you mean fix-auth?")),
+    (("status", "last"), 3, "session-not-found", ("last", "wakelog show .")),
     (("status", "nothing-like-it"), 3, "session-not-found", ("nothing-like-it", "wakelog ls")),
     (("log", "@@"), 2, "bad-selector", ("@@",)),
     (("log", "fix-auth", "--since", "soon"), 2, "bad-time", ("soon", "2h")),

@@ -35,6 +35,36 @@ def test_what_is_on_the_machine_is_found_and_nothing_happens_without_an_answer(c
     assert transcript.read_bytes() == before
 
 
+def test_the_line_of_a_file_fits_the_terminal_and_keeps_its_end(cli: Cli, transcript: Path) -> None:
+    lines = cli("import", "--yes", columns=80).out.splitlines()
+    [line] = [line for line in lines if line.startswith("✔")]
+    assert len(line) <= 80
+    assert f"{SESSION[-8:]}.jsonl: {NAME}, " in line
+
+
+def test_two_formats_of_one_program_are_counted_together(cli: Cli, transcript: Path) -> None:
+    home = transcript.parents[3]
+    state = {"id": "f5", "persistence_dir": "…", "execution_status": "finished", "workspace": {}}
+    for place, content in (
+        ("conversations/f5/base_state.json", state),
+        ("old/events.jsonl", {"id": 1, "source": "user", "kind": "MessageEvent"}),
+    ):
+        path = home / ".openhands" / place
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(content))
+    assert "OpenHands 2 (" in cli("import").out
+    [check] = [c for c in cli("doctor", "--json").data if c["what"] == "transcripts"]
+    assert check["found"] == "of other programs on this machine: OpenHands 2"
+
+
+def test_names_that_begin_alike_stay_apart_in_a_narrow_terminal(cli: Cli, folder: Path) -> None:
+    with wakelog.open() as store:
+        for number in range(3):
+            store.session(f"claude-fe5e1c67-0000-4000-8000-side-{number}", goal="one of several helpers of a session")
+    shown = [line.split()[0] for line in cli("ls", columns=60).lines if "…side-" in line or "side-" in line]
+    assert len({*shown}) == 3
+
+
 def test_found_transcripts_go_to_the_users_own_store_and_are_read_from_there(cli: Cli, transcript: Path) -> None:
     assert cli("import", "--yes").code == 0
     (row,) = cli("ls", "--json").data
@@ -294,6 +324,6 @@ def test_files_with_nothing_new_are_told_in_one_line(cli: Cli, transcript: Path)
     assert cli("import", "--yes").out.count("new turn") == 5
     with transcript.open("a") as file:
         file.write(json.dumps({"type": "summary", "summary": "Uploads", "leafUuid": "none"}) + "\n")
-    again = cli("import", "--yes").out
+    again = cli("import", "--yes", columns=160).out
     assert "4 files: everything was there already" in again
     assert again.count(f"{SESSION}.jsonl") == 1

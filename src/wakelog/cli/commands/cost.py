@@ -196,7 +196,10 @@ def _show(
     limited: Session[Any] | None,
 ) -> None:
     """The table of costs, what a parent spent, and the limits of a session."""
-    columns = (Column(costs.by.removeprefix(LABEL), least=14), *columns_of("> in | > out | > time -1 | > money"))
+    columns = (
+        Column(costs.by.removeprefix(LABEL), least=14, cut="middle"),
+        *columns_of("> in | > out | > time -1 | > money"),
+    )
     unknown = count(costs.total.unpriced_tokens) if costs.total.unpriced_tokens else ""
     note = f"{unknown} tokens have no known price; wakelog cost --prices says how to add one" if unknown else ""
     if costs.rows:

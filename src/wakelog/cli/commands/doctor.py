@@ -21,7 +21,7 @@ from wakelog.cli.text import age, inert_line, pluralize, size
 from wakelog.config import settings as config
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.hooks.agents import AGENTS, project_root
-from wakelog.hooks.health import CaptureHealth, capture_health
+from wakelog.hooks.health import CaptureHealth, capture_health, other_transcripts
 from wakelog.hooks.spool import gaps_file
 from wakelog.hooks.spool_files import read_gaps, waiting_bytes
 from wakelog.maintenance.byte_sizes import INDEX_FILE, file_bytes, index_fault
@@ -240,6 +240,9 @@ def capture_checks() -> Iterator[StoreCheck]:
     now = time.time_ns() // 1000
     for agent in found:
         yield _check_agent(agent, now)
+    if others := other_transcripts():
+        words = " · ".join(f"{title} {count:,}" for title, count in others)
+        yield StoreCheck("transcripts", "ok", f"of other programs on this machine: {words}", "wakelog import")
     waiting = waiting_bytes()
     if waiting > BIG_SPOOL:
         yield StoreCheck("spool", "warn", f"{size(waiting)} wait to be imported", "wakelog hook --drain says why")

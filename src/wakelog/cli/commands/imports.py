@@ -19,7 +19,7 @@ from wakelog.cli.errors import PARTIAL
 from wakelog.cli.options import yes_option
 from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
 from wakelog.cli.places import find_time
-from wakelog.cli.text import fold_list, inert_line, pluralize, size
+from wakelog.cli.text import fit_path, fold_list, inert_line, pluralize, size, width
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.importers.discovery import FoundTranscript, find_in_folder, find_transcripts
 from wakelog.importers.formats import FORMATS, detect_format, get_format
@@ -30,6 +30,8 @@ from wakelog.store import Store
 CHUNK = 1 << 20
 BUNDLE = b'{"wakelog":'
 WATCH_S = 1.0
+FILE_MIN = 16
+"""How much of a file's path is shown at least."""
 SHOWN_MAX, KNOWN_MAX = 12, 3
 """How many files are shown one by one, and how many of those that have nothing new."""
 
@@ -174,10 +176,12 @@ def _offer(ctx: CommandContext, found: list[FoundTranscript], *, yes: bool) -> b
 
 def counts_of(found: list[FoundTranscript]) -> list[str]:
     """How many transcripts each program has, and how large they are."""
-    counts, sizes = Counter(f.format for f in found), defaultdict[str, int](int)
+    counts, sizes = Counter[str](), defaultdict[str, int](int)
     for transcript in found:
-        sizes[transcript.format] += transcript.size
-    return [f"{get_format(f).TITLE} {n:,} ({size(sizes[f])})" for f, n in counts.most_common()]
+        title = get_format(transcript.format).TITLE
+        counts[title] += 1
+        sizes[title] += transcript.size
+    return [f"{title} {n:,} ({size(sizes[title])})" for title, n in counts.most_common()]
 
 
 def _open_target(ctx: CommandContext, dry_run: bool, *, is_shared: bool) -> Store:
@@ -396,7 +400,10 @@ def _show_one(ctx: CommandContext, result: ImportedFile) -> None:
         what = f"{pluralize(result.turns, 'new turn')}, {pluralize(result.new_events, 'event')}"
         if len(result.sessions) > 1:
             name += f" and {len(result.sessions) - 1} more"
-    ctx.say(f"{mark} {file}: {name}, {what if result.new_events else 'everything was there already'}")
+    news = f": {name}, {what if result.new_events else 'everything was there already'}"
+    # The mark and a space come before the file.
+    room = len(file) if ctx.is_piped else max(FILE_MIN, ctx.columns - 2 - width(news))
+    ctx.say(f"{mark} {fit_path(file, room)}{news}")
     if result.deleted:
         ctx.say(f"  {_sessions_were(len(result.deleted))} deleted before and left out; --again imports them again")
     if result.gone_on:

@@ -25,7 +25,7 @@ MAX_ROWS, MAX_FIRST_PAGE = 50, 200
 SPARE = 50
 """How many more sessions to read for the first page, because archived ones are left out."""
 
-_COLUMNS = "session 16 | > age | > turns -3 | > events -4 | status | > cost -2 | needs 8 | about 12 -1"
+_COLUMNS = "session 16~ | > age | > turns -3 | > events -4 | status | > cost -2 | needs 8 | about 12 -1"
 
 
 @click.command("ls")

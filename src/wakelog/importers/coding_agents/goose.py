@@ -89,11 +89,11 @@ class _Reader:
         if row["role"] == "assistant":
             steps = list(self._replies(str(row["message_id"] or id), parts, metadata))
         else:
-            steps = list(self._user(id, parts, metadata))
+            steps = list(self._user(parts, metadata))
         rest: Value = metadata if steps else {"role": row["role"], "content": content, "metadata": metadata}
         return st.SourceRecord(id, tuple(steps), microseconds(row["created_timestamp"]), rest)
 
-    def _user(self, id: str, parts: list[dict[str, Any]], metadata: dict[str, Any]) -> Iterator[st.Step]:
+    def _user(self, parts: list[dict[str, Any]], metadata: dict[str, Any]) -> Iterator[st.Step]:
         said: list[dict[str, Value]] = []
         for part in parts:
             match part.get("type"):
@@ -109,7 +109,7 @@ class _Reader:
             yield st.MessageStep("user", join_texts(said), name="context", trust=trust)
         else:
             self._reply = ""
-            yield st.PromptStep(join_texts(said), id=id)
+            yield st.PromptStep(join_texts(said))
 
     def _replies(self, own: str, parts: list[dict[str, Any]], metadata: dict[str, Any]) -> Iterator[st.Step]:
         used = as_dict(metadata.get("usage"))

@@ -128,7 +128,7 @@ class _Reader:
         if text_in(as_dict(message.get("origin")), "kind") == "injection":
             yield st.MessageStep("user", content, name="context")
         else:
-            yield st.PromptStep(content, id=text_in(message, "id"))
+            yield st.PromptStep(content)
 
     def _event(self, event: dict[str, Any]) -> Iterator[st.Step]:
         match event.get("type"):
