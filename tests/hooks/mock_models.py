@@ -101,7 +101,8 @@ def _wants_call(asked: dict[str, Any]) -> bool:
 def _message(asked: dict[str, Any], command: str) -> dict[str, Any]:
     content: list[dict[str, Any]] = [{"type": "text", "text": DONE}]
     if _wants_call(asked):
-        name = "bash" if any(tool.get("name") == "bash" for tool in asked["tools"]) else "Bash"
+        offered = {tool.get("name") for tool in asked["tools"]}
+        name = next((name for name in ("bash", "shell") if name in offered), "Bash")
         given = {"command": command, "description": "make it"}
         content = [{"type": "tool_use", "id": "toolu_mock1", "name": name, "input": given}]
     return {

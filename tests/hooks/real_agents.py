@@ -1,7 +1,8 @@
 """Real agents, offline: a home of its own for each, with a model on loopback, and how each is started.
 
 They are not part of what is installed for tests. `WAKELOG_CLAUDE`, `WAKELOG_CODEX`, `WAKELOG_GEMINI`,
-`WAKELOG_OPENCODE` and `WAKELOG_PI` name the programs; without one its tests are skipped.
+`WAKELOG_OPENCODE`, `WAKELOG_PI`, `WAKELOG_GOOSE` and `WAKELOG_KIMI` name the programs; without one its tests are
+skipped.
 """
 
 import json
@@ -89,6 +90,18 @@ class Machine:
             mock = {"baseUrl": self.url, "api": "anthropic-messages", "apiKey": "mock", "models": [{"id": "mock-1"}]}
             (folder / "models.json").write_text(json.dumps({"providers": {"mock": mock}}))
             return found
+        elif agent == "goose":
+            self.env |= {"GOOSE_PROVIDER": "anthropic", "GOOSE_MODEL": "claude-sonnet-4-5", "GOOSE_MODE": "auto"}
+            self.env |= {"ANTHROPIC_HOST": self.url, "GOOSE_DISABLE_KEYRING": "1"}
+            return found
+        elif agent == "kimi":
+            (self.home / ".kimi-code").mkdir()
+            (self.home / ".kimi-code" / "config.toml").write_text(
+                'default_model = "mock-1"\n\n[providers.mock]\ntype = "anthropic"\n'
+                f'base_url = "{self.url}"\napi_key = "mock"\n\n'
+                '[models.mock-1]\nprovider = "mock"\nmodel = "mock-1"\nmax_context_size = 100000\n'
+            )
+            return found
         elif agent == "opencode":
             options = {"baseURL": f"{self.url}/v1", "apiKey": "mock"}
             config = {
@@ -118,6 +131,8 @@ def prompted(agent: str, program: str, prompt: str) -> list[str]:
         "codex": [program, "exec", *CODEX_RUNS, prompt],
         "gemini": [program, "--yolo", "-p", prompt],
         "opencode": [program, "run", "--continue", prompt],
+        "goose": [program, "run", *(("--resume",) if prompt != PROMPT else ()), "--text", prompt],
+        "kimi": [program, "--continue", "--prompt", prompt],
         "pi": [program, "--provider", "mock", "--model", "mock-1", "--continue", "-p", prompt],
     }[agent]
 

@@ -11,6 +11,8 @@ from tests.hooks.real_agents import PROMPT, Machine, prompted
 from wakelog.hooks.intake import take_in
 
 pytestmark = pytest.mark.slow
+SHELLS = {"goose": "shell", "kimi": "Bash"}
+"""How agents name their shell."""
 
 
 @pytest.fixture
@@ -76,7 +78,7 @@ def test_gemini_is_recorded(machine: Machine) -> None:
     assert kinds[-2:] == ["turn.ended", "session.closed"]
 
 
-@pytest.mark.parametrize("agent", ["opencode", "pi"])
+@pytest.mark.parametrize("agent", ["opencode", "pi", "goose", "kimi"])
 def test_what_an_agent_without_hooks_wrote_is_imported_and_grows(machine: Machine, agent: str) -> None:
     found = machine.set_up(agent)
     for count, prompt in enumerate((PROMPT, "now the second thing"), 1):
@@ -94,6 +96,6 @@ def test_what_an_agent_without_hooks_wrote_is_imported_and_grows(machine: Machin
         "now the second thing",
     ]
     calls = [body for kind, body in told if kind == "action.recorded" and body.get("effect") != "model"]
-    assert [(body["tool"], body["input"]["command"]) for body in calls] == [("bash", COMMAND)]
+    assert [(body["tool"], body["input"]["command"]) for body in calls] == [(SHELLS.get(agent, "bash"), COMMAND)]
     ends = [body.get("outcome", "completed") for kind, body in told if kind == "turn.ended"]
     assert ends == ["completed", "completed"]
