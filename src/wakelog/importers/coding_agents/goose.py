@@ -29,11 +29,7 @@ from wakelog.model.values import Value
 
 NAME = "goose"
 TITLE = "goose"
-find_in_home = home_files(
-    ".local/share/goose/sessions/sessions.db",
-    "Library/Application Support/Block/goose/sessions/sessions.db",
-    "AppData/Roaming/Block/goose/data/sessions/sessions.db",
-)
+find_in_home = home_files(".local/share/goose/sessions/sessions.db")
 _DENIED = "The user has declined to run this tool"
 _STOPPED = "Tool call was interrupted"
 
