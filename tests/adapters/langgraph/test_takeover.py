@@ -117,5 +117,5 @@ def test_a_database_that_is_none_is_refused(tmp_path: Path) -> None:
     db.execute("CREATE TABLE writes (thread_id text)")
     db.commit()
     db.close()
-    said = command("import", str(file), "--store", str(tmp_path / "store"), code=2)
+    said = command("import", str(file), "--store", str(tmp_path / "store"), code=7)
     assert "checkpoints.sqlite" in said

@@ -2,6 +2,8 @@
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -314,6 +316,13 @@ def test_a_session_that_was_left_is_closed_and_resume_goes_on_with_it(
     assert cli("resume", NAME, "--json").data["status"] == "active"
     cli("close", NAME)
     assert "reopen" in cli("resume", NAME).err
+
+
+def test_a_database_without_a_session_is_told_as_such(cli: Cli, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "checkpoints.sqlite")) as db:
+        db.execute("CREATE TABLE checkpoints (thread_id text)")
+        db.execute("CREATE TABLE writes (thread_id text)")
+    assert "checkpoints.sqlite: it has no session" in cli("import", str(tmp_path / "checkpoints.sqlite")).out
 
 
 def test_files_with_nothing_new_are_told_in_one_line(cli: Cli, transcript: Path) -> None:

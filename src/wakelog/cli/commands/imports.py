@@ -400,7 +400,9 @@ def _show_one(ctx: CommandContext, result: ImportedFile) -> None:
         what = f"{pluralize(result.turns, 'new turn')}, {pluralize(result.new_events, 'event')}"
         if len(result.sessions) > 1:
             name += f" and {len(result.sessions) - 1} more"
-    news = f": {name}, {what if result.new_events else 'everything was there already'}"
+    news = (
+        f": {name}, {what if result.new_events else 'everything was there already'}" if name else ": it has no session"
+    )
     # The mark and a space come before the file.
     room = len(file) if ctx.is_piped else max(FILE_MIN, ctx.columns - 2 - width(news))
     ctx.say(f"{mark} {fit_path(file, room)}{news}")
