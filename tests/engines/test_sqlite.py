@@ -3,6 +3,8 @@
 import os
 import sqlite3
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,8 @@ import pytest
 
 from tests.residue import residue
 from wakelog.engine import Engine
-from wakelog.engines.sqlite import SqliteEngine, connection
+from wakelog.engines.group_commit import WAIT_S
+from wakelog.engines.sqlite import SqliteEngine, connection, tables
 from wakelog.engines.sqlite.fork_safety import gate
 from wakelog.errors import (
     ConflictError,
@@ -24,6 +27,7 @@ from wakelog.errors import (
     WakelogError,
 )
 from wakelog.model import events as ev
+from wakelog.model.records import Head
 from wakelog.testing.builders import CommitWriter, fact, message
 from wakelog.testing.contract import EngineContract
 from wakelog.testing.contract.base import expected, in_parallel, opened, store, stored
@@ -93,6 +97,55 @@ def test_two_engine_objects_write_in_turns(engine: SqliteEngine, path: Path) -> 
         store((engine, other)[i % 2], writer.seal(fact("k", i)))
     assert stored(engine, writer.session) == stored(other, writer.session) == expected(*writer.commits)
     other.close()
+
+
+def test_the_head_is_read_again_once_somebody_else_has_written(engine: SqliteEngine, path: Path) -> None:
+    writer = opened(engine)
+    first = engine.submit(writer.seal(fact("a"))).result()
+    assert engine.head(writer.session) == first
+    other = SqliteEngine(path)
+    second = other.submit(writer.seal(fact("b"))).result()
+    assert engine.head(writer.session) == second == other.head(writer.session)
+    other.claim("named", writer.session)
+    assert engine.head(writer.session).name == "named"
+    other.close()
+
+
+def test_a_head_that_is_not_yet_committed_is_not_told(engine: SqliteEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = opened(engine)
+    first = engine.submit(writer.seal(fact("a"))).result()
+    told: list[Head] = []
+    commit, insert = writer.seal(fact("b")), tables.insert_commit
+
+    def insert_and_ask(*given: Any) -> None:
+        insert(*given)
+        in_parallel(lambda _: told.append(engine.head(writer.session)), [None])
+
+    monkeypatch.setattr(tables, "insert_commit", insert_and_ask)
+    second = engine.submit(commit).result()
+    assert told == [first]
+    assert engine.head(writer.session) == second
+
+
+def test_an_append_that_meets_a_question_for_the_head_does_not_wait(
+    engine: SqliteEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = opened(engine)
+    asked, version, started = [], engine._pool.version, time.monotonic()
+
+    def append_and_look() -> tuple[int, int] | None:
+        if not asked:
+            asked.append(threading.Thread(target=store, args=(engine, writer.seal(fact("a")))))
+            asked[0].start()
+            while not engine._group._queue or engine._group._queue[0].bell is None:  # until it waits
+                time.sleep(0)
+        return version()
+
+    monkeypatch.setattr(engine._pool, "version", append_and_look)
+    engine.head(writer.session)
+    asked[0].join()
+    assert engine.head(writer.session).seq == 2
+    assert time.monotonic() - started < WAIT_S
 
 
 def test_a_new_session_does_not_make_old_heads_look_new(engine: SqliteEngine, path: Path) -> None:

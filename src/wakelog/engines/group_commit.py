@@ -140,6 +140,20 @@ class Group(Generic[C]):
         finally:
             self._wake_next()
 
+    def alone_or_not(self, work: Callable[[], T]) -> T | None:
+        """The same if nobody is writing at this moment; else None, without waiting."""
+        if is_held(self._lock):
+            return None
+        try:
+            return work() if self._lock.acquire(blocking=False) else None
+        finally:
+            try:  # noqa: SIM105 - as in `lead`
+                self._lock.release()
+            except RuntimeError:
+                pass  # it was not taken
+            if self._queue:
+                self._wake_next()
+
     @property
     def is_mine(self) -> bool:
         """Whether this thread is writing already: then a signal handler has interrupted it, and is asking."""

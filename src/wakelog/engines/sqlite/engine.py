@@ -225,7 +225,20 @@ class SqliteEngine:
             after, limit = int(rows[-1][1]), min(4 * limit, PAGE)
 
     def head(self, session: SessionId) -> Head:
-        return self._read(tables.head_of, self._number_of(session), session)
+        return self._written_head(session) or self._read(tables.head_of, self._number_of(session), session)
+
+    def _written_head(self, session: SessionId) -> Head | None:
+        """The head that this process wrote, if nobody has written to the file since; else None. Ten times as fast as
+        reading it."""
+        self._check_process()
+        return self._group.alone_or_not(partial(self._known_head, session)) if session in self._heads else None
+
+    def _known_head(self, session: SessionId) -> Head | None:
+        # Only with the right to write: a transaction that is open puts heads there that it has not committed yet.
+        if self._pool.version() != self._heads_as_of:
+            return None
+        known = self._heads.get(session)
+        return None if known is None else known[1]
 
     def known(self, session: SessionId, commit_id: str) -> Known | None:
         return self._read(tables.commit_by_id, self._number_of(session), session, commit_id)

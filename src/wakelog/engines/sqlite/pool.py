@@ -23,6 +23,7 @@ from wakelog.errors import UnavailableError
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_LOOK = "pragma data_version"
 _HAS_MOVED = apsw.SQLITE_FCNTL_HAS_MOVED
 
 
@@ -140,6 +141,19 @@ class Pool:
             self._writer = self._connect_writer()
             self.writers += 1
         return self._writer
+
+    def version(self) -> tuple[int, int] | None:
+        """Which write connection this is and its data version, which changes when another connection has written. None
+        where there is none to ask. The caller holds the right to write, and no transaction is open."""
+        with forking.gate.inside():
+            db = self._writer
+            if db is None or not db.get_autocommit():
+                return None
+            try:
+                db.execute(_LOOK).get  # noqa: B018 - it starts a transaction, which is when the version changes
+            except apsw.Error:
+                return None
+            return self.writers, db.data_version()
 
     def _has_moved(self) -> bool:
         """Whether the store is no longer where it was opened. SQLite's check takes a third of the time of `os.stat`."""
