@@ -10,14 +10,15 @@ import os
 
 LINKS_MAX = 5
 """How many symbolic refs to follow."""
+_PART = 1 << 16
 
 
 def git_folders(top: str) -> tuple[str, str] | None:
     """The git folder of the repository with this top folder, and the one that it shares with its other worktrees.
     `.git` may be a folder, or a file that names one. None if there is no repository."""
     git = os.path.join(top, ".git")
-    if os.path.isfile(git):
-        text = read_text(git)
+    text = read_text(git)
+    if text:
         if not text.startswith("gitdir:"):
             return None
         git = os.path.join(top, text.removeprefix("gitdir:").strip())
@@ -29,13 +30,19 @@ def git_folders(top: str) -> tuple[str, str] | None:
 
 def top_of(folder: str) -> str:
     """The top folder of the repository that contains a folder; empty if there is none."""
+    found = _repository_of(folder)
+    return found[0] if found is not None else ""
+
+
+def _repository_of(folder: str) -> tuple[str, str, str] | None:
+    """The top folder of the repository that contains a folder, and its two git folders."""
     here = os.path.abspath(folder)
-    while git_folders(here) is None:
+    while (found := git_folders(here)) is None:
         above = os.path.dirname(here)
         if above == here:
-            return ""
+            return None
         here = above
-    return here
+    return here, *found
 
 
 def commit_of(git: str, common: str) -> str:
@@ -56,20 +63,28 @@ def git_labels(folder: str) -> dict[str, str]:
 
     `repo` is the main work tree, so it is the same for all worktrees of a repository. With a detached HEAD there is no
     `branch`."""
-    top = top_of(folder)
-    found = git_folders(top) if top else None
+    labels, git, common = _place_of(folder)
+    commit = commit_of(git, common) if labels else ""
+    return {**labels, "commit": commit} if commit else labels
+
+
+def branch_labels(folder: str) -> dict[str, str]:
+    """The same without `commit`: what the start of every turn asks for."""
+    return _place_of(folder)[0]
+
+
+def _place_of(folder: str) -> tuple[dict[str, str], str, str]:
+    """`repo` and `branch`, and the two git folders."""
+    found = _repository_of(folder)
     if found is None:
-        return {}
-    git, common = found
+        return {}, "", ""
+    top, git, common = found
     head = read_text(os.path.join(git, "HEAD"))
     branch = head.removeprefix("ref:").strip().removeprefix("refs/heads/") if head.startswith("ref:") else ""
-    labels = {
-        "repo": os.path.realpath(_main_worktree(top, git, common)),
-        # With the reftable format, HEAD always names `.invalid`.
-        "branch": "" if branch == ".invalid" else branch,
-        "commit": commit_of(git, common),
-    }
-    return {name: value for name, value in labels.items() if value}
+    labels = {"repo": os.path.realpath(_main_worktree(top, git, common))}
+    if branch and branch != ".invalid":  # which is what HEAD always names with the reftable format
+        labels["branch"] = branch
+    return labels, git, common
 
 
 def _main_worktree(top: str, git: str, common: str) -> str:
@@ -88,8 +103,17 @@ def _find_packed_ref(common: str, name: str) -> str:
 
 
 def read_text(path: str) -> str:
+    """The text of a file without the space around it; empty if it cannot be read."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read().strip()
+        file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
     except OSError:
         return ""
+    try:
+        parts = [os.read(file, _PART)]
+        while len(parts[-1]) == _PART:
+            parts.append(os.read(file, _PART))
+        return b"".join(parts).decode("utf-8", "replace").strip()
+    except OSError:  # a folder
+        return ""
+    finally:
+        os.close(file)

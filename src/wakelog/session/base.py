@@ -42,15 +42,23 @@ class GitPlace:
         """Reads the labels from a few small files of git; empty outside of git."""
         if not self.folder:
             return {}
-        from wakelog.files.capture import project_folder
         from wakelog.files.git_head import git_labels
 
-        found = git_labels(self.folder)
+        return self._with_project(git_labels(self.folder))
+
+    def _with_project(self, found: dict[str, str]) -> dict[str, str]:
+        from wakelog.files.capture import project_folder
+
         return {"project": project_folder(self.folder), **found} if found else {}
 
     def changes(self, labels: Mapping[str, str]) -> dict[str, str | None]:
         """Returns the labels that changed. A session that did not begin in git has none."""
-        if "repo" not in labels or not (now := self.labels()):
+        if "repo" not in labels or not self.folder:
+            return {}
+        from wakelog.files.git_head import branch_labels
+
+        now = self._with_project(branch_labels(self.folder))
+        if not now:
             return {}
         return {name: now.get(name) for name in GIT_LABELS if now.get(name) != labels.get(name)}
 
