@@ -225,7 +225,7 @@ pub fn put_choice(
     Ok(())
 }
 
-fn put_ranges(out: &mut Vec<u8>, ranges: &Bound<'_, PyTuple>) -> PyResult<()> {
+pub fn put_ranges(out: &mut Vec<u8>, ranges: &Bound<'_, PyTuple>) -> PyResult<()> {
     if ranges.is_empty() {
         return Ok(());
     }

@@ -82,6 +82,13 @@ impl StateChanges {
         &self.delta
     }
 
+    /// Applies operations that are stored elsewhere.
+    pub fn apply(&self, ops: &Bound<'_, PyList>) -> PyResult<()> {
+        let py = ops.py();
+        self.fold.bind(py).call_method1(intern!(py, "apply"), (ops, &self.undo))?;
+        Ok(())
+    }
+
     /// Makes ready for the next event.
     pub fn clear(&mut self) {
         self.delta.clear();

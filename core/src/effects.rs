@@ -22,6 +22,7 @@ pub enum Kind {
     ActionStarted,
     ActionSucceeded,
     ActionRecorded,
+    StatePatched,
     /// It changes nothing.
     Said,
 }
@@ -52,7 +53,8 @@ impl Kind {
             "action.started" => Kind::ActionStarted,
             "action.succeeded" => Kind::ActionSucceeded,
             "action.recorded" => Kind::ActionRecorded,
-            "message.added" | "note.added" => Kind::Said,
+            "state.patched" => Kind::StatePatched,
+            "message.added" | "note.added" | "items.kept" => Kind::Said,
             _ => return Err(refuse()),
         })
     }
@@ -107,9 +109,22 @@ impl Kind {
             Kind::ActionStarted => start(event, out),
             Kind::ActionSucceeded => succeed(doc, event, out),
             Kind::ActionRecorded => record(doc, event, at, out),
-            Kind::Said => Ok(()),
+            Kind::StatePatched | Kind::Said => Ok(()), // a patch is read from its bytes (seal.rs)
         }
     }
+}
+
+/// Whether a patch may be applied: operations below /data, each known. Python decides on all of /data at once.
+pub fn is_usual_patch(ops: &Bound<'_, PyList>) -> PyResult<bool> {
+    let py = ops.py();
+    for op in ops.iter() {
+        let op = op.cast_into_exact::<PyDict>()?;
+        let is_known = matches!(text_in(&op, intern!(py, "op"))?.to_str()?, "add" | "remove" | "replace");
+        if !is_known || !text_in(&op, intern!(py, "path"))?.to_str()?.starts_with("/data/") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn start_turn(doc: &Doc<'_>, event: &Bound<'_, PyAny>, at: &Place, out: &mut StateChanges) -> PyResult<()> {

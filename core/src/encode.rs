@@ -28,6 +28,8 @@ enum Holds {
     Object,
     Payload,
     Struct(Py<PyType>, Vec<Field>),
+    Numbers,
+    Objects,
     /// Only its default.
     Default,
 }
@@ -127,6 +129,8 @@ fn fields_of(fields: &Bound<'_, PyAny>) -> PyResult<Vec<Field>> {
                 Holds::Struct(cls.unbind(), fields_of(&fields)?)
             }
             8 => Holds::Default,
+            9 => Holds::Numbers,
+            10 => Holds::Objects,
             _ => return Err(PyValueError::new_err("no such field")),
         };
         out.push(Field { key, default, is_searched, holds });
@@ -190,6 +194,16 @@ impl<'py> Writing<'_, '_, 'py> {
             },
             Holds::Texts => match held.cast_exact::<PyTuple>() {
                 Ok(texts) => put_items(out, texts.iter(), put_str),
+                Err(_) => false,
+            },
+            Holds::Numbers => match held.cast_exact::<PyTuple>() {
+                Ok(numbers) => put_items(out, numbers.iter(), put_number),
+                Err(_) => false,
+            },
+            Holds::Objects => match held.cast_exact::<PyList>() {
+                Ok(objects) => {
+                    objects.iter().all(|each| each.is_exact_instance_of::<PyDict>()) && put_value(out, held, 0)
+                }
                 Err(_) => false,
             },
             Holds::Object => held.cast_exact::<PyDict>().is_ok() && put_value(out, held, 0),

@@ -16,7 +16,7 @@ mod values;
 use pyo3::prelude::*;
 
 /// The version of the interface; native.py has the same number.
-const INTERFACE: u32 = 6;
+const INTERFACE: u32 = 7;
 
 /// Shorter work keeps the interpreter lock: releasing it and waiting for it would take longer.
 const WORTH_RELEASING: usize = 20_000;
@@ -41,6 +41,7 @@ fn wakelog_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pack::pack, module)?)?;
     module.add_function(wrap_pyfunction!(pack::unpack, module)?)?;
     module.add_function(wrap_pyfunction!(values::is_plain, module)?)?;
+    module.add_function(wrap_pyfunction!(values::common_head, module)?)?;
     module.add_class::<changes::StateChanges>()?;
     module.add_class::<encode::Encoder>()?;
     module.add_class::<seal::Sealer>()?;

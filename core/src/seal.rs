@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 use sha2::{Digest, Sha256};
 
-use crate::chain::{begin_header, join_body, put_choice, put_hex, put_unless, SALT_SIZE};
+use crate::chain::{begin_header, join_body, put_choice, put_hex, put_ranges, put_unless, SALT_SIZE};
 use crate::changes::StateChanges;
-use crate::effects::{refuse, Kind};
+use crate::effects::{is_usual_patch, refuse, Kind};
 
 /// The events that can be sealed here, by type, and what their changes of the state need.
 #[pyclass(frozen)]
@@ -19,7 +19,11 @@ pub struct Sealer {
     depths: Py<PyDict>,
     missing: Py<PyAny>,
     encode: Py<PyAny>,
+    decode: Py<PyAny>,
 }
+
+/// How far a draft can be trusted (model/trust.py).
+const TRUSTS: [&str; 3] = ["trusted", "unverified", "untrusted"];
 
 /// Records, the chain's hash, the size of headers and bodies, first and last turn, kinds, paths.
 type Sealed<'py> =
@@ -27,16 +31,22 @@ type Sealed<'py> =
 
 #[pymethods]
 impl Sealer {
-    /// `kinds` maps a type to its kind; the rest is for `StateChanges`.
+    /// `kinds` maps a type to its kind; `decode` reads the delta in a body; the rest is for `StateChanges`.
     #[new]
-    fn new(kinds: &Bound<'_, PyDict>, depths: Py<PyDict>, missing: Py<PyAny>, encode: Py<PyAny>) -> PyResult<Self> {
+    fn new(
+        kinds: &Bound<'_, PyDict>,
+        depths: Py<PyDict>,
+        missing: Py<PyAny>,
+        encode: Py<PyAny>,
+        decode: Py<PyAny>,
+    ) -> PyResult<Self> {
         let mut known = HashMap::new();
         for (cls, kind) in kinds.iter() {
             let (cls, kind) = (cls.cast_into::<PyType>()?, kind.cast_into_exact::<PyString>()?);
             let sealed_as = Kind::named(kind.to_str()?)?;
             known.insert(cls.as_ptr() as usize, (cls.unbind(), kind.unbind(), sealed_as));
         }
-        Ok(Sealer { kinds: known, depths, missing, encode })
+        Ok(Sealer { kinds: known, depths, missing, encode, decode })
     }
 
     /// Seals `steps` on the chain's hash `prev`. The payloads go to `new`; `known` are those that were stored before. On
@@ -73,11 +83,23 @@ impl Sealer {
             let encoded = step.getattr(intern!(py, "encoded"))?.cast_into_exact::<PyTuple>()?;
             take_payloads(&encoded.get_item(1)?, known, new)?;
             let is_bare = step.getattr(intern!(py, "is_bare"))?.cast_exact::<PyBool>()?.is_true();
-            let cause = if is_bare { 0 } else { cause_of(&draft, &doc, seq)? };
-            let place = kind.place(&doc, &event, seq, cause)?;
-            kind.write(&doc, &event, &place, &mut changes)?;
+            let chosen = if is_bare { None } else { Some(Chosen::of(&draft, &doc, seq)?) };
+            let place = kind.place(&doc, &event, seq, chosen.as_ref().map_or(0, |chosen| chosen.cause))?;
+            let authored = encoded.get_item(0)?.cast_into_exact::<PyBytes>()?;
+            if *kind == Kind::StatePatched {
+                let ops = self.decode.bind(py).call1((&authored,))?.cast_into_exact::<PyList>()?;
+                if !is_usual_patch(&ops)? {
+                    return Err(refuse());
+                }
+                changes.apply(&ops)?;
+            } else {
+                kind.write(&doc, &event, &place, &mut changes)?;
+                if let Some(chosen) = &chosen {
+                    chosen.write_trust(name.bind(py), seq, &mut changes)?;
+                }
+            }
 
-            let body = join_body(encoded.get_item(0)?.cast_exact::<PyBytes>()?.as_bytes(), changes.written());
+            let body = join_body(authored.as_bytes(), changes.written());
             changes.clear();
             let mut header = Vec::with_capacity(256);
             begin_header(&mut header, seq, name.bind(py).to_str()?, at);
@@ -85,10 +107,15 @@ impl Sealer {
             header.push(b'"');
             put_unless(&mut header, b",\"turn\":", place.turn, 0);
             put_unless(&mut header, b",\"attempt\":", place.attempt, 1);
-            if !is_bare {
-                put_choice(&mut header, b",\"actor\":", &draft.getattr(intern!(py, "actor"))?, intern!(py, "agent"))?;
+            if let Some(chosen) = &chosen {
+                put_choice(&mut header, b",\"actor\":", &chosen.actor, intern!(py, "agent"))?;
             }
             put_unless(&mut header, b",\"cause\":", place.cause, 0);
+            if let Some(chosen) = &chosen {
+                put_ranges(&mut header, &chosen.derived_from)?;
+                put_choice(&mut header, b",\"source\":", &chosen.source, intern!(py, ""))?;
+                put_choice(&mut header, b",\"trust\":", &chosen.trust, intern!(py, "trusted"))?;
+            }
             header.push(b'}');
             chain = Sha256::new().chain_update(&chain).chain_update(&header).finalize().to_vec();
 
@@ -122,22 +149,63 @@ fn take_payloads(payloads: &Bound<'_, PyAny>, known: &Bound<'_, PyDict>, new: &B
     Ok(())
 }
 
-/// Checks the fields of a draft that callers choose, and returns its cause. What has a source, other trust or other
-/// origins is left to Python.
-fn cause_of(draft: &Bound<'_, PyAny>, doc: &Bound<'_, PyDict>, seq: i64) -> PyResult<i64> {
-    let py = draft.py();
-    let is = |name, default: &Bound<'_, PyAny>| -> PyResult<bool> { Ok(draft.getattr(name)?.is(default)) };
-    let actor = draft.getattr(intern!(py, "actor"))?.cast_into_exact::<PyString>()?;
-    let is_usual = is(intern!(py, "source"), intern!(py, ""))?
-        && is(intern!(py, "trust"), intern!(py, "trusted"))?
-        && draft.getattr(intern!(py, "derived_from"))?.cast_exact::<PyTuple>()?.is_empty()
-        && actor.to_str()?.is_ascii();
-    let cause: i64 = draft.getattr(intern!(py, "cause"))?.cast_exact::<PyInt>()?.extract()?;
-    let within = draft.getattr(intern!(py, "within"))?;
-    if !is_usual || !(0..seq).contains(&cause) || !(within.is_none() || is_within(doc, &within)?) {
-        return Err(refuse());
+/// The fields of a draft that callers choose.
+struct Chosen<'py> {
+    cause: i64,
+    actor: Bound<'py, PyString>,
+    source: Bound<'py, PyString>,
+    trust: Bound<'py, PyString>,
+    derived_from: Bound<'py, PyTuple>,
+}
+
+impl<'py> Chosen<'py> {
+    /// Checks them. Texts beyond ASCII are left to Python.
+    fn of(draft: &Bound<'py, PyAny>, doc: &Bound<'_, PyDict>, seq: i64) -> PyResult<Self> {
+        let py = draft.py();
+        let text = |name| -> PyResult<Bound<'py, PyString>> { Ok(draft.getattr(name)?.cast_into_exact()?) };
+        let chosen = Chosen {
+            cause: draft.getattr(intern!(py, "cause"))?.cast_exact::<PyInt>()?.extract()?,
+            actor: text(intern!(py, "actor"))?,
+            source: text(intern!(py, "source"))?,
+            trust: text(intern!(py, "trust"))?,
+            derived_from: draft.getattr(intern!(py, "derived_from"))?.cast_into_exact()?,
+        };
+        let is_usual = chosen.actor.to_str()?.is_ascii()
+            && chosen.source.to_str()?.is_ascii()
+            && TRUSTS.contains(&chosen.trust.to_str()?)
+            && (0..seq).contains(&chosen.cause)
+            && are_earlier(&chosen.derived_from, seq)?;
+        let within = draft.getattr(intern!(py, "within"))?;
+        if !is_usual || !(within.is_none() || is_within(doc, &within)?) {
+            return Err(refuse());
+        }
+        Ok(chosen)
     }
-    Ok(cause)
+
+    /// Notes in the state what is trusted less.
+    fn write_trust(&self, kind: &Bound<'py, PyString>, seq: i64, out: &mut StateChanges) -> PyResult<()> {
+        let py = kind.py();
+        if self.trust.to_str()? == TRUSTS[0] {
+            return Ok(());
+        }
+        let noted = PyDict::new(py);
+        noted.set_item(intern!(py, "trust"), &self.trust)?;
+        noted.set_item(intern!(py, "seq"), seq)?;
+        let source = if self.source.is_empty()? { kind } else { &self.source };
+        out.change(&[intern!(py, "trust"), source], Some(&noted))
+    }
+}
+
+/// Whether the ranges are of events before `seq`.
+fn are_earlier(ranges: &Bound<'_, PyTuple>, seq: i64) -> PyResult<bool> {
+    for range in ranges.iter() {
+        let range = range.cast_into_exact::<PyTuple>()?;
+        let end = |place| -> PyResult<i64> { range.get_item(place)?.cast_exact::<PyInt>()?.extract() };
+        if range.len() != 2 || end(0)? <= 0 || end(0)? > end(1)? || end(1)? >= seq {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether the turn and attempt that a draft belongs to are those that are open.

@@ -6,6 +6,60 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
+/// How many items two lists have in common at their start, by type and content.
+#[pyfunction]
+pub fn common_head(a: &Bound<'_, PyList>, b: &Bound<'_, PyList>) -> PyResult<usize> {
+    for (place, (one, other)) in a.iter().zip(b.iter()).enumerate() {
+        if !is_same(&one, &other, 0)? {
+            return Ok(place);
+        }
+    }
+    Ok(a.len().min(b.len()))
+}
+
+/// Whether two JSON values are the same. Values of other types never are, and neither are deep ones.
+fn is_same(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
+    if a.is(b) {
+        return Ok(true);
+    }
+    if let Ok(text) = a.cast_exact::<PyString>() {
+        let Ok(other) = b.cast_exact::<PyString>() else { return Ok(false) };
+        return Ok(matches!((text.to_str(), other.to_str()), (Ok(one), Ok(two)) if one == two));
+    }
+    if a.is_exact_instance_of::<PyInt>() {
+        return Ok(b.is_exact_instance_of::<PyInt>() && a.eq(b)?);
+    }
+    if let Ok(dict) = a.cast_exact::<PyDict>() {
+        let Ok(other) = b.cast_exact::<PyDict>() else { return Ok(false) };
+        if dict.len() != other.len() || depth > DEPTH_MAX {
+            return Ok(false);
+        }
+        for (key, item) in dict.iter() {
+            match other.get_item(&key)? {
+                Some(held) if is_same(&item, &held, depth + 1)? => {}
+                _ => return Ok(false),
+            }
+        }
+        return Ok(true);
+    }
+    if let Ok(list) = a.cast_exact::<PyList>() {
+        let Ok(other) = b.cast_exact::<PyList>() else { return Ok(false) };
+        if list.len() != other.len() || depth > DEPTH_MAX {
+            return Ok(false);
+        }
+        for (item, held) in list.iter().zip(other.iter()) {
+            if !is_same(&item, &held, depth + 1)? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    Ok(match (a.cast_exact::<PyFloat>(), b.cast_exact::<PyFloat>()) {
+        (Ok(number), Ok(other)) => number.value() == other.value(),
+        _ => false, // true, false and null are objects of their own
+    })
+}
+
 pub const DEPTH_MAX: usize = 64;
 pub const INT_MAX: i64 = (1 << 53) - 1;
 const SHORTEST_NAMED: usize = 8;

@@ -55,6 +55,10 @@ events = st.one_of(
     st.builds(
         ev.FileChanged, path=texts, added=numbers, before=anything, missing=st.dictionaries(texts, texts, max_size=1)
     ),
+    st.builds(
+        ev.ItemsKept, format=texts, counts=st.lists(numbers, max_size=3).map(tuple) | many, rest=anything, ids=many
+    ),
+    st.builds(ev.StatePatched, patch=st.lists(objects | values, max_size=2) | values, why=texts),
     st.builds(ev.FactRecorded, key=texts, value=values),
 )
 

@@ -31,6 +31,16 @@ amounts = st.sampled_from([0, 0, 1, -1, 2**53 - 1])
 costs = st.builds(ev.Cost, tokens_in=amounts, tokens_out=amounts, usd_micros=amounts, duration_us=amounts)
 lists = st.lists(texts, max_size=2).map(tuple)
 outcomes = st.sampled_from(["completed", "failed", "interrupted"])
+patches = st.lists(
+    st.fixed_dictionaries(
+        {
+            "op": st.sampled_from(["add", "remove", "replace", "move"]),
+            "path": st.sampled_from(["/data/a", "/data/a/0", "/data/b", "/data", "/database", "/turn"]),
+        },
+        optional={"value": st.sampled_from(["x", 1, 1.5, None, [], {}, {"k": [LONG]}])},
+    ),
+    max_size=3,
+)
 events = st.one_of(
     st.builds(ev.TurnStarted, retry=st.booleans(), holder=texts, input=texts),
     st.builds(ev.TurnEnded, outcome=outcomes, output=texts),
@@ -53,6 +63,8 @@ events = st.one_of(
     ),
     st.builds(ev.ActionApproved, action=ids),
     st.builds(ev.ActionFailed, action=ids, error=st.just(ev.Failure("x")), retry=st.booleans()),
+    st.builds(ev.StatePatched, patch=patches, why=texts),
+    st.builds(ev.ItemsKept, format=ids, counts=st.sampled_from([(), (1, 2)]), rest=texts, ids=lists),
     st.builds(ev.FactRecorded, key=ids, value=texts),
     st.builds(ev.LabelsSet, labels=st.dictionaries(ids, texts, max_size=1)),
     st.sampled_from([ev.SessionPaused(), ev.SessionResumed()]),
@@ -62,9 +74,11 @@ drafts = st.builds(
     event=events,
     actor=st.sampled_from(["agent", "user", "é", "".join(["ag", "ent"])]),
     cause=st.sampled_from([0, 1, 2, 99, -1, True]),
-    derived_from=st.sampled_from([(), ((1, 1),)]),
-    source=st.sampled_from(["", "web"]),
-    trust=st.sampled_from(["trusted", "untrusted"]),
+    derived_from=st.sampled_from(
+        [(), ((1, 1),), ((1, 1), (1, 2)), ((2, 1),), ((0, 1),), ((1, 99),), ((1,),), [(1, 1)]]
+    ),
+    source=st.sampled_from(["", "web", "ü", "~/a"]),
+    trust=st.sampled_from(["trusted", "trusted", "unverified", "untrusted", "".join(["trus", "ted"]), "blindly"]),
     within=st.sampled_from([None, None, (1, 1), (2, 1)]),
 )
 commits = st.lists(st.lists(events | drafts, min_size=1, max_size=4), max_size=6)
@@ -113,9 +127,18 @@ TURN: list[ev.Event] = [
 ]
 
 
+PATCHED: list[ev.Event | EventDraft] = [
+    ev.StatePatched([{"op": "add", "path": "/data/a", "value": [{"k": LONG}]}], why="w"),
+    ev.StatePatched([{"op": "add", "path": "/data/a/1", "value": 1}, {"op": "remove", "path": "/data/a/0"}]),
+    ev.ItemsKept(format="f", counts=(2, 1), rest=LONG + "{}", ids=("i", "j")),
+    EventDraft(ev.NoteAdded(text="n"), actor="tool", source="web", trust="unverified", derived_from=((1, 1), (1, 2))),
+]
+
+
 @given(commits, st.booleans(), st.integers(0, 5))
 @example([TURN, [ev.TurnStarted(retry=True)], [ev.TurnStarted()]], True, 1)
 @example([[EventDraft(event, actor="user") for event in TURN], [ev.TurnStarted(retry=True)]], False, 0)
+@example([PATCHED, PATCHED], True, 1)
 @example([TURN, [ev.MessageAdded(role="user", content=LONG)]], False, 5)
 def test_a_commit_is_sealed_the_same(given_commits: list[list[Any]], is_hashed: bool, undone: int) -> None:
     one, other = Session(), Session()
@@ -136,3 +159,4 @@ def test_a_usual_turn_is_sealed_by_the_core_alone(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sealing, "_seal_in_python", None)
     assert session.seal(TURN)[0].turns == (1, 1)
     assert session.seal([EventDraft(ev.TurnStarted(), actor="user"), EventDraft(ev.TurnEnded(), within=(2, 1))])
+    assert session.seal(PATCHED)[0].kinds == ("state.patched", "items.kept", "note.added")

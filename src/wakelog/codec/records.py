@@ -206,11 +206,11 @@ EncodedEvent = tuple[bytes, dict[bytes, bytes] | None]
 
 PLAIN_KINDS: tuple[type[Event], ...] = (
     *(ev.TurnStarted, ev.TurnEnded, ev.MessageAdded, ev.DecisionMade, ev.DeadEndNoted, ev.NoteAdded, ev.FileChanged),
-    *(ev.ActionRequested, ev.ActionStarted, ev.ActionSucceeded, ev.ActionRecorded),
+    *(ev.ActionRequested, ev.ActionStarted, ev.ActionSucceeded, ev.ActionRecorded, ev.ItemsKept, ev.StatePatched),
 )
 """Of these kinds the machines and effects use only texts, flags and numbers. The caller cannot change those afterwards,
-so the event need not be decoded from its bytes."""
-_TEXT, _FLAG, _NUMBER, _CHOICE, _TEXTS, _OBJECT, _PAYLOAD, _STRUCT, _DEFAULT = range(9)
+so the event need not be decoded from its bytes; a patch is."""
+_TEXT, _FLAG, _NUMBER, _CHOICE, _TEXTS, _OBJECT, _PAYLOAD, _STRUCT, _DEFAULT, _NUMBERS, _OBJECTS = range(11)
 
 
 def _encode_natively(events: list[Event]) -> Sequence[EncodedEvent | None]:
@@ -238,7 +238,7 @@ def _shape_of(cls: type[msgspec.Struct], *, unsearched: Collection[str] = NOT_SE
     payloads = getattr(cls, "payload_fields", ())
     return [
         (
-            field.name,
+            field.encode_name,
             field.default,
             field.name not in unsearched,
             *((_PAYLOAD, None) if field.name in payloads else _held_by(field.type)),
@@ -252,7 +252,10 @@ def _held_by(kind: Any) -> tuple[int, Any]:
         return _CHOICE, get_args(kind)
     if kind is Cost:
         return _STRUCT, (Cost, _shape_of(Cost, unsearched=Cost.__struct_fields__))
-    plain = {str: _TEXT, bool: _FLAG, int: _NUMBER, Amount: _NUMBER, tuple[str, ...]: _TEXTS, dict[str, Any]: _OBJECT}
+    plain = {
+        **{str: _TEXT, bool: _FLAG, int: _NUMBER, Amount: _NUMBER, dict[str, Any]: _OBJECT},
+        **{tuple[str, ...]: _TEXTS, tuple[int, ...]: _NUMBERS, list[dict[str, Any]]: _OBJECTS},
+    }
     return plain.get(kind, _DEFAULT), None
 
 

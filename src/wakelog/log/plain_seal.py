@@ -1,8 +1,8 @@
 """Sealing by the native core: commits of usual events, in one call.
 
 `seal_in_python` (seal.py) is the specification. The core has the machines and effects of the kinds that most turns
-consist of, for what usually happens to them. Anything else (an illegal event, a failed call, a draft from an untrusted
-source, a payload that was stored before) it refuses, and the commit is sealed in Python.
+consist of, for what usually happens to them. Anything else (an illegal event, a failed call, a payload that was stored
+before) it refuses, and the commit is sealed in Python.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
-from wakelog.codec.records import PLAIN_KINDS, PayloadCollector, encode_delta
+from wakelog.codec.records import PLAIN_KINDS, PayloadCollector, decode_delta, encode_delta
 from wakelog.model.records import Record
 from wakelog.native import core
 from wakelog.state.digest import DEPTHS, MISSING
@@ -48,7 +48,7 @@ def _seal_natively(
 
 @functools.cache
 def _sealer() -> Any:
-    return core.Sealer({cls: cls.kind for cls in PLAIN_KINDS}, DEPTHS, MISSING, encode_delta)
+    return core.Sealer({cls: cls.kind for cls in PLAIN_KINDS}, DEPTHS, MISSING, encode_delta, decode_delta)
 
 
 seal_plain: Callable[..., SealedRecords | None] | None = None if core is None else _seal_natively
