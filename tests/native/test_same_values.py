@@ -1,5 +1,6 @@
 """What the native core lets through at the door is what Python lets through: values as they are, and clean events."""
 
+import copy
 from typing import Any
 
 from hypothesis import example, given
@@ -11,6 +12,7 @@ from wakelog.model import events as ev
 from wakelog.model import values
 from wakelog.model.payloads import Payload
 from wakelog.redaction import Redactor
+from wakelog.state.diff import common_head_in_python
 
 core = installed_core()
 
@@ -91,3 +93,22 @@ def test_a_clean_turn_is_known_by_the_core_alone() -> None:
 
     assert NATIVE.scanner is not None
     assert NATIVE.scanner.are_clean(turn, _walks)
+
+
+json = st.recursive(
+    st.sampled_from([0, 1, True, False, 1.0, 2**70, "a", "é", None]) | st.integers() | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+    max_leaves=6,
+)
+others = st.lists(json | nested | st.sampled_from([(), b"a", (1,)]), max_size=4)
+
+
+@given(st.lists(json, max_size=4), others)
+@example([[1]], [(1,)])
+@example(["a"], ["\ud800"])
+@example([1, {"a": [1, 2.5], "b": None}, "x"], [1, {"b": None, "a": [1, 2.5]}, "y"])
+@example([1], [True])
+@example([[1.0]], [[1]])
+def test_lists_have_the_same_items_in_common(one: list[Any], other: list[Any]) -> None:
+    assert core.common_head(one, other) == common_head_in_python(one, other)
+    assert core.common_head(one, [*copy.deepcopy(one), *other]) == len(one)

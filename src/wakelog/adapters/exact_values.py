@@ -68,7 +68,8 @@ def from_stored(value: Value) -> Any:
 def from_stored_json(raw: bytes) -> Any:
     """The original value of a stored one that is given as JSON."""
     value = _decode(raw)
-    return value if _MARK_BYTES not in raw else _unmarked(value)
+    # Most texts have no dollar sign, and to look for one byte takes a quarter of the time.
+    return _unmarked(value) if b"$" in raw and _MARK_BYTES in raw else value
 
 
 def _unmarked(value: Value) -> Any:

@@ -8,6 +8,7 @@ event, under a commit id made from that event: if the process dies in between, t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -36,6 +37,7 @@ from wakelog.model.values import Value
 from wakelog.runtime.bridge import in_thread
 
 SESSIONS, STATES = "adk", "adk-state"
+_id_of = attrgetter("id")
 RECENT = 64
 """How many of the last events are searched for an event that the caller sends again."""
 
@@ -86,7 +88,7 @@ class WakelogSessionService(LogsAdapter, BaseSessionService):  # type: ignore[mi
         return await in_thread(self._shared_state, app_name, user_id)
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        if event.partial or any(known.id == event.id and known == event for known in session.events[-RECENT:]):
+        if event.partial or _is_among(event, session.events[-RECENT:]):
             return event
         self._apply_temp_state(session, event)
         event = self._trim_temp_delta_state(event)
@@ -325,6 +327,11 @@ class WakelogSessionService(LogsAdapter, BaseSessionService):  # type: ignore[mi
 
 def _marker(held: HeldLog, newest: NewestEvent) -> str:
     return f"{held.log.id}@{newest.commit}"
+
+
+def _is_among(event: Event, known: list[Event]) -> bool:
+    # Mostly no id is the same, and looking for one this way calls no Python code.
+    return event.id in map(_id_of, known) and event in known
 
 
 def _updated(held: HeldLog, newest: NewestEvent) -> float:

@@ -5,6 +5,7 @@ ADK replaces a value that has no JSON form by its text. So does this module, wit
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,7 +16,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from wakelog.adapters.exact_values import stored_form
 from wakelog.errors import InvalidInputError
 from wakelog.model.values import Value
-from wakelog.state.diff import diff
+from wakelog.state.diff import common_head, diff
 from wakelog.state.patch import Delta
 
 
@@ -25,7 +26,7 @@ class ScopedState:
 
     def __init__(self, change: Mapping[str, Any] | None) -> None:
         self.session: dict[str, Any] = {}
-        """Values as JSON, but not yet in the form that a log accepts."""
+        """Values as they were given."""
         self.user: dict[str, Value] = {}
         self.app: dict[str, Value] = {}
         for key, value in (change or {}).items():
@@ -37,7 +38,7 @@ class ScopedState:
             elif key.startswith(State.USER_PREFIX):
                 self.user[key.removeprefix(State.USER_PREFIX)] = stored_value(value, where)
             else:
-                self.session[key] = _as_json(value, where)
+                self.session[key] = value
 
     def stored_session(self) -> dict[str, Value]:
         """The session's part in stored form."""
@@ -46,9 +47,10 @@ class ScopedState:
     def patch(self, held: dict[str, Value]) -> Delta:
         """The patch for the session's part. `held` has the current values of the same keys.
 
-        A program with a growing list sets the whole list every time. So the plain values are compared first, and only
-        the difference is converted. If that changes a value, both sides are compared in stored form."""
-        patch = diff(held, {**held, **self.session}, "/data")
+        A program with a growing list sets the whole list every time. So values are compared first, and only the
+        difference is converted. If that changes a value, both sides are compared in stored form."""
+        given = {key: _changed(value, held.get(key), f"state[{key!r}]") for key, value in self.session.items()}
+        patch = diff(held, {**held, **given}, "/data")
         if all(stored_form(op.get("value"), f"state {op['path'][5:]}") is op.get("value") for op in patch):
             return patch
         return diff(held, {**held, **self.stored_session()}, "/data")
@@ -65,6 +67,15 @@ class ScopedState:
 def stored_value(value: Any, where: str) -> Value:
     """A value in stored form. InvalidInputError, with the path, if it has none."""
     return stored_form(_as_json(value, where), where)
+
+
+def _changed(value: Any, held: Value, where: str) -> Any:
+    """A value as JSON. The first items of a list, as far as they are the held ones, are taken from there."""
+    head = common_head(held, value) if type(value) is list and type(held) is list else 0
+    if head:
+        with contextlib.suppress(PydanticSerializationError, UnicodeDecodeError):
+            return [*held[:head], *to_jsonable_python(value[head:])]
+    return _as_json(value, where)
 
 
 def _as_json(value: Any, where: str) -> Any:
