@@ -131,7 +131,8 @@ def test_an_append_that_meets_a_question_for_the_head_does_not_wait(
     engine: SqliteEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = opened(engine)
-    asked, version, started = [], engine._pool.version, time.monotonic()
+    asked: list[threading.Thread] = []
+    version, started = engine._pool.version, time.monotonic()
 
     def append_and_look() -> tuple[int, int] | None:
         if not asked:

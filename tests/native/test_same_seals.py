@@ -31,7 +31,7 @@ amounts = st.sampled_from([0, 0, 1, -1, 2**53 - 1])
 costs = st.builds(ev.Cost, tokens_in=amounts, tokens_out=amounts, usd_micros=amounts, duration_us=amounts)
 lists = st.lists(texts, max_size=2).map(tuple)
 outcomes = st.sampled_from(["completed", "failed", "interrupted"])
-patches = st.lists(
+patches: Any = st.lists(
     st.fixed_dictionaries(
         {
             "op": st.sampled_from(["add", "remove", "replace", "move"]),

@@ -252,7 +252,7 @@ def _held_by(kind: Any) -> tuple[int, Any]:
         return _CHOICE, get_args(kind)
     if kind is Cost:
         return _STRUCT, (Cost, _shape_of(Cost, unsearched=Cost.__struct_fields__))
-    plain = {
+    plain: dict[Any, int] = {
         **{str: _TEXT, bool: _FLAG, int: _NUMBER, Amount: _NUMBER, dict[str, Any]: _OBJECT},
         **{tuple[str, ...]: _TEXTS, tuple[int, ...]: _NUMBERS, list[dict[str, Any]]: _OBJECTS},
     }
