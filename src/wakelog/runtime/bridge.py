@@ -6,11 +6,12 @@ asyncio or, if anyio is installed, under trio. The event loop is not blocked.
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+from wakelog.runtime.worker_threads import start_in_thread
 
 R = TypeVar("R")
 
@@ -19,9 +20,9 @@ async def in_thread(function: Callable[..., R], *args: Any, **kwargs: Any) -> R:
     """Runs a function in a worker thread. A cancelled append may still be stored; repeat it with the same commit id."""
     work = functools.partial(function, *args, **kwargs)
     if on_asyncio():
-        import asyncio
-
-        return await asyncio.to_thread(work)
+        call = start_in_thread(work)
+        await call.wait()
+        return call.result()
     import anyio.to_thread
 
     return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
@@ -32,18 +33,16 @@ async def in_thread_to_the_end(function: Callable[..., R], *args: Any) -> R:
     if on_asyncio():
         import asyncio
 
-        # A future, not a task: nothing can cancel it, not even a loop that shuts down.
-        context = contextvars.copy_context()
-        work = asyncio.get_running_loop().run_in_executor(None, functools.partial(context.run, function, *args))
+        call = start_in_thread(functools.partial(function, *args))
         cancelled: asyncio.CancelledError | None = None
-        while not work.done():
+        while not call.is_done:
             try:
-                await asyncio.wait({work})
+                await call.wait()
             except asyncio.CancelledError as exc:
                 cancelled = exc  # may happen more than once
         if cancelled is not None:
-            raise cancelled from work.exception()
-        return work.result()
+            raise cancelled from call.error
+        return call.result()
     import anyio.lowlevel
     import anyio.to_thread
 
