@@ -42,6 +42,7 @@ fn wakelog_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pack::unpack, module)?)?;
     module.add_function(wrap_pyfunction!(values::is_plain, module)?)?;
     module.add_function(wrap_pyfunction!(values::common_head, module)?)?;
+    module.add_function(wrap_pyfunction!(values::has_no_float, module)?)?;
     module.add_class::<changes::StateChanges>()?;
     module.add_class::<encode::Encoder>()?;
     module.add_class::<seal::Sealer>()?;

@@ -2,9 +2,47 @@
 //!
 //! A yes agrees with Python (redaction/values.py, model/values.py). A no means that Python has to decide.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+/// Whether a value has no float inside, and no key beyond the basic plane (codec/canonical.py).
+#[pyfunction]
+pub fn has_no_float(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    is_without_float(value, 0)
+}
+
+fn is_without_float(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
+    if value.is_exact_instance_of::<PyString>() || value.is_exact_instance_of::<PyInt>() || is_constant(value) {
+        return Ok(true);
+    }
+    if depth > DEPTH_MAX {
+        return Err(PyValueError::new_err("too deep")); // for Python to walk through
+    }
+    if let Ok(dict) = value.cast_exact::<PyDict>() {
+        for (key, item) in dict.iter() {
+            let key = key.cast_into_exact::<PyString>()?;
+            if !key.to_str()?.chars().all(|c| c <= '\u{d7ff}') || !is_without_float(&item, depth + 1)? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    if value.is_exact_instance_of::<PyFloat>() {
+        return Ok(false);
+    }
+    for item in value.cast_exact::<PyList>()?.iter() {
+        if !is_without_float(&item, depth + 1)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn is_constant(value: &Bound<'_, PyAny>) -> bool {
+    value.is_none() || value.is_exact_instance_of::<PyBool>()
+}
 
 /// How many items two lists have in common at their start, by type and content.
 #[pyfunction]

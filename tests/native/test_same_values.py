@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.native.core import installed_core
+from wakelog.codec import canonical
 from wakelog.errors import InvalidInputError
 from wakelog.model import events as ev
 from wakelog.model import values
@@ -112,3 +113,11 @@ others = st.lists(json | nested | st.sampled_from([(), b"a", (1,)]), max_size=4)
 def test_lists_have_the_same_items_in_common(one: list[Any], other: list[Any]) -> None:
     assert core.common_head(one, other) == common_head_in_python(one, other)
     assert core.common_head(one, [*copy.deepcopy(one), *other]) == len(one)
+
+
+@given(nested)
+@example({"\ud7ff": 1})
+@example({"\ue000": 1})
+@example([{"a": (1, 2.5)}, deep(80)])
+def test_floats_are_seen_the_same(value: Any) -> None:
+    assert canonical._is_plain(value) == canonical.is_plain_in_python(value)

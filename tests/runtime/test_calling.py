@@ -16,6 +16,7 @@ from tests.every import every
 from wakelog.codec.canonical import hash_value
 from wakelog.errors import InvalidInputError, NotAllowedError
 from wakelog.model.events import Cost
+from wakelog.runtime.values import SUMMARY_MAX, bind, summarise
 from wakelog.session import Session
 
 
@@ -92,6 +93,32 @@ def test_positional_star_and_keyword_arguments_arrive_as_given(session: Session[
 
     assert odd(1, 2, 3, b=4, c=5) == [1, (2, 3), 4, {"c": 5}]
     assert last(session, "action.requested")["input"] == {"a": 1, "rest": [2, 3], "b": 4, "c": 5}
+
+
+def test_arguments_have_the_same_names_however_they_are_given() -> None:
+    def plain(a: int, b: int = 2, /, c: int = 3) -> None: ...
+    def star(a: int, *rest: int, d: int = 4, **more: int) -> None: ...
+    def nothing() -> None: ...
+
+    assert bind(plain, (1, 5, 6), {}) == {"a": 1, "b": 5, "c": 6}
+    assert bind(plain, (1,), {"c": 7}) == {"a": 1, "b": 2, "c": 7}
+    assert bind(star, (1,), {}) == {"a": 1, "rest": (), "d": 4}
+    assert bind(star, (1, 2), {"e": 3}) == {"a": 1, "rest": (2,), "d": 4, "e": 3}
+    assert bind(nothing, (), {}) == {}
+    for given in ((), (1, 2, 3, 4)):
+        with pytest.raises(TypeError):
+            bind(plain, given, {})
+    for function, wrong in ((nothing, (1,)), (star, ())):
+        with pytest.raises(TypeError):
+            bind(function, wrong, {})
+
+
+@pytest.mark.parametrize("word", ["a", "word", "x" * 150, "é\n"])
+@pytest.mark.parametrize("count", [1, 2, 99, 100, 101, 102, 400])
+def test_a_summary_is_the_first_words(word: str, count: int) -> None:
+    text = f" {word}\t " * count
+    words = " ".join(text.split())
+    assert summarise(text) == (words if len(words) <= SUMMARY_MAX else words[: SUMMARY_MAX - 1] + "…")
 
 
 def test_an_exception_goes_on_unchanged_and_is_recorded_typed(session: Session[Any]) -> None:

@@ -104,6 +104,43 @@ def test_a_changed_branch_is_told_when_the_next_turn_begins(repo: GitRepository)
         assert changes(session) == [{"branch": "other"}, {"branch": None}]
 
 
+@pytest.mark.parametrize("place", ["src", "top", "worktree"])
+def test_every_change_of_the_branch_is_told_however_quickly_it_comes(
+    repo: GitRepository, tmp_path: Path, place: str
+) -> None:
+    folder = {"src": repo.folder / "src", "top": repo.folder, "worktree": tmp_path / "tree"}[place]
+    if place == "worktree":
+        repo.git("worktree", "add", "-q", "-b", "b0", str(folder))
+    else:
+        repo.git("checkout", "-q", "-b", "b0")
+    with wakelog.open("memory:") as store:
+        session = store.session("fix", folder=str(folder))
+        for number in range(1, 6):
+            repo.git("symbolic-ref", "HEAD", f"refs/heads/b{number}", folder=folder)
+            for _ in range(2):
+                with session.turn():
+                    pass
+        assert changes(session) == [{"branch": f"b{number}"} for number in range(1, 6)]
+
+
+def test_a_folder_that_leaves_git_keeps_its_labels_and_one_that_moves_to_another_has_its_own(
+    repo: GitRepository,
+) -> None:
+    with wakelog.open("memory:") as store:
+        session = store.session("fix", folder=str(repo.folder))
+        with session.turn():
+            pass
+        repo.folder.joinpath(".git").rename(repo.folder / "away")
+        with session.turn():
+            pass
+        assert changes(session) == []
+        repo.folder.joinpath("away").rename(repo.folder / ".git")
+        repo.git("checkout", "-q", "-b", "other")
+        with session.turn():
+            pass
+        assert changes(session) == [{"branch": "other"}]
+
+
 @pytest.mark.parametrize("how", ["setting", "keyword", "outside"])
 def test_labels_can_be_left_out(repo: GitRepository, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if how == "setting":

@@ -15,6 +15,7 @@ import msgspec
 
 from wakelog.errors import InvalidInputError
 from wakelog.model.values import Value
+from wakelog.native import core
 
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _looks_like_float = re.compile(rb"[0-9][.eE]").search
@@ -47,11 +48,21 @@ def hash_value(value: Value) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
-def _is_plain(value: Value) -> bool:
+def is_plain_in_python(value: Value) -> bool:
     """No float inside, and no key beyond the basic plane."""
     kind = type(value)
     if kind is dict:
-        return all((k.isascii() or max(k) < "\ud800") and _is_plain(v) for k, v in value.items())
+        return all((k.isascii() or max(k) < "\ud800") and is_plain_in_python(v) for k, v in value.items())
     if kind is list or kind is tuple:
-        return all(map(_is_plain, value))
+        return all(map(is_plain_in_python, value))
     return kind is not float
+
+
+def _is_plain_natively(value: Value) -> bool:
+    try:
+        return bool(core.has_no_float(value))
+    except Exception:  # whatever it is, the specification has the last word
+        return is_plain_in_python(value)
+
+
+_is_plain = is_plain_in_python if core is None else _is_plain_natively

@@ -73,6 +73,23 @@ def branch_labels(folder: str) -> dict[str, str]:
     return _place_of(folder)[0]
 
 
+def head_files(folder: str) -> tuple[str, ...]:
+    """The files that say where a folder is in git: as long as they are the same, so are its labels. None where the
+    repository begins further up: another one could be made in between."""
+    found = git_folders(folder)
+    return (os.path.join(folder, ".git"), os.path.join(found[0], "HEAD")) if found is not None else ()
+
+
+def stamp_of(files: tuple[str, ...]) -> object:
+    """Tells whether files are the same as before. Git writes a new file and gives it the name of the old one. None if
+    there are none."""
+    try:
+        stats = [os.stat(file) for file in files]
+    except OSError:
+        return None
+    return [(each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns) for each in stats] or None
+
+
 def _place_of(folder: str) -> tuple[dict[str, str], str, str]:
     """`repo` and `branch`, and the two git folders."""
     found = _repository_of(folder)

@@ -88,7 +88,8 @@ def summarise(value: Value) -> str:
     if value is None:
         return ""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    text = " ".join(text.split())
+    # A word and its blank are two characters: the words that are split off here are enough for a summary.
+    text = " ".join(text.split(None, SUMMARY_MAX // 2 + 1))
     return text if len(text) <= SUMMARY_MAX else text[: SUMMARY_MAX - 1] + "…"
 
 
@@ -97,11 +98,13 @@ def bind(
 ) -> dict[str, Any]:
     """Returns the arguments by name, with defaults, so that two ways to write the same call are equal."""
     try:
-        signature = _signature(function)
+        signature, names = _signature(function)
     except TypeError:  # a callable object that cannot be hashed
-        signature = _signature.__wrapped__(function)
+        signature, names = _signature.__wrapped__(function)
     if signature is None:
         return {**{f"arg{i}": a for i, a in enumerate(args)}, **kwargs}
+    if not kwargs and names is not None and len(names) == len(args):
+        return dict(zip(names, args, strict=True))  # the usual call, and binding takes longer than all that follows
     bound = signature.bind(*args, **kwargs)
     if defaults:
         bound.apply_defaults()
@@ -114,12 +117,18 @@ def bind(
     return named
 
 
+_ONE_EACH = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
 @functools.lru_cache(maxsize=1024)
-def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+def _signature(function: Callable[..., Any]) -> tuple[inspect.Signature | None, tuple[str, ...] | None]:
+    """The signature, if there is one; and the names of the parameters, if each takes one argument by its position."""
     try:
-        return inspect.signature(function)
+        signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return None
+        return None, None
+    parameters = signature.parameters
+    return signature, tuple(parameters) if all(each.kind in _ONE_EACH for each in parameters.values()) else None
 
 
 def hide_arguments(arguments: dict[str, Any], hidden: tuple[str, ...]) -> dict[str, Value]:

@@ -37,6 +37,9 @@ class GitPlace:
 
     def __init__(self, folder: str = "") -> None:
         self.folder = folder
+        self._files: tuple[str, ...] = ()
+        self._last: tuple[object, dict[str, str]] = (None, {})
+        """The stamp of git's files when the labels were last read, and those labels."""
 
     def labels(self) -> dict[str, str]:
         """Reads the labels from a few small files of git; empty outside of git."""
@@ -53,14 +56,21 @@ class GitPlace:
 
     def changes(self, labels: Mapping[str, str]) -> dict[str, str | None]:
         """Returns the labels that changed. A session that did not begin in git has none."""
-        if "repo" not in labels or not self.folder:
-            return {}
-        from wakelog.files.git_head import branch_labels
-
-        now = self._with_project(branch_labels(self.folder))
-        if not now:
+        if "repo" not in labels or not self.folder or not (now := self._branch_labels()):
             return {}
         return {name: now.get(name) for name in GIT_LABELS if now.get(name) != labels.get(name)}
+
+    def _branch_labels(self) -> dict[str, str]:
+        """The labels without `commit`. They are read again when git has changed its files."""
+        from wakelog.files.git_head import branch_labels, head_files, stamp_of
+
+        stamp, known = self._last
+        if stamp is None or stamp_of(self._files) != stamp:
+            self._files = head_files(self.folder)
+            stamp = stamp_of(self._files)  # before they are read: what changes meanwhile is read the next time
+            known = self._with_project(branch_labels(self.folder))
+            self._last = stamp, known
+        return known
 
 
 class Keeper(Protocol):
