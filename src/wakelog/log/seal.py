@@ -6,7 +6,7 @@ Nothing is stored yet. If the engine refuses the commit, `Sealed.undo` moves the
 
 An event is encoded first and decoded again, so that the machines and effects see what any reader will see. The state
 shares nothing with the caller's objects. Events that the core has encoded (`SealStep.encoded`) need no decoding: of
-those kinds only texts, flags and numbers reach the state.
+those kinds only texts, flags and numbers reach the state; but a patch is decoded.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from wakelog.codec.records import (
     EncodedEvent,
     PayloadCollector,
     check_event,
+    decode_event,
     decode_ops,
     encode_delta,
     encode_event,
@@ -224,6 +225,10 @@ def _seal_one(
             body, event = encode_event(check_event(event), collector)
         elif payloads:
             collector.new.update(payloads)
+        if type(event) is ev.StatePatched:
+            event = decode_event(
+                kind, body
+            )  # its values become part of the state, which shares nothing with the caller
     if draft.within is not None:
         _check_within(doc, draft.within)
     _check_legal(doc, kind, event)
