@@ -226,9 +226,7 @@ def _seal_one(
         elif payloads:
             collector.new.update(payloads)
         if type(event) is ev.StatePatched:
-            event = decode_event(
-                kind, body
-            )  # its values become part of the state, which shares nothing with the caller
+            event = decode_event(kind, body)  # the state shares no value with the caller
     if draft.within is not None:
         _check_within(doc, draft.within)
     _check_legal(doc, kind, event)
@@ -441,12 +439,9 @@ def _check_within(doc: dict[str, Value], within: tuple[int, int]) -> None:
 
 def _check_settled(doc: dict[str, Value], kind: str, event: Any) -> None:
     unsettled = sorted(k for k, p in doc["pending_actions"].items() if p["status"] != "uncertain")
-    if doc["turn"]["status"] == "open" or unsettled:
-        what = (
-            f"turn {doc['turn']['number']} is open"
-            if doc["turn"]["status"] == "open"
-            else f"{', '.join(unsettled)} pending"
-        )
+    is_open = doc["turn"]["status"] == "open"
+    if is_open or unsettled:
+        what = f"turn {doc['turn']['number']} is open" if is_open else f"{', '.join(unsettled)} pending"
         raise NotAllowedError(
             f"the session cannot be closed yet: {what}",
             kind="not-settled",
