@@ -253,10 +253,10 @@ def put_through(engine: NatsEngine, put: Callable[[str, Any], Awaitable[int]]) -
     """From now on everything that this engine stores goes through `put`, including the fast path."""
     connection = engine._connection
 
-    def put_soon(message: Any, stored: Callable[[int | Exception], None]) -> None:
+    def put_soon(messages: Any, stored: Callable[[int | Exception], None]) -> None:
         async def run() -> None:
             try:
-                stored(await put("", [message]))
+                stored(await put("", messages))
             except Exception as exc:
                 stored(exc)
 

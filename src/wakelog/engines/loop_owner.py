@@ -96,8 +96,9 @@ class LoopOwner(ABC):
 class Arrivals(Generic[A]):
     """Passes appends from any thread to the loop, in order."""
 
-    def __init__(self, loop: LoopThread, take: Callable[[A], None]) -> None:
-        self._loop, self._take = loop, take
+    def __init__(self, loop: LoopThread, take: Callable[[A], None], taken: Callable[[], None] = lambda: None) -> None:
+        """`take` is called with each on the loop, and `taken` after several."""
+        self._loop, self._take, self._taken = loop, take, taken
         self._arrived: deque[A] = deque()
         self._is_scheduled = False
 
@@ -115,6 +116,7 @@ class Arrivals(Generic[A]):
         self._is_scheduled = False  # first, so that an append that arrives later is taken below or schedules a new call
         while self._arrived:
             self._take(self._arrived.popleft())
+        self._taken()
 
     def refuse_all(self) -> None:
         """Refuses what arrived after the loop had stopped."""

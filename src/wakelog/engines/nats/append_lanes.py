@@ -8,9 +8,10 @@ refused, by us or by the server, the current tail is read from the leader and th
 that a caller sees is always about the current head; and a commit that was stored before, but whose answer was lost, is
 found and answered.
 
-Most appends are one commit that follows a cached tail, in one message. They take the *fast path*: the caller's thread
-builds the message, all that arrived meanwhile are sent in one round of the loop, and the answer is set where the socket
-is read, without a task or a timer. Everything else takes the *slow path*, which asks the leader.
+Most appends are one commit that follows a cached tail, in one message, or two with a snapshot. They take the *fast
+path*: the caller's thread builds the messages, those of all sessions that wait are sent together (append_groups.py),
+and the answer is set where the socket is read, without a task or a timer. Everything else takes the *slow path*, which
+asks the leader.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from copy import copy
 from wakelog.engine import Known, head_after, judge
 from wakelog.engines.append_answer import AppendAnswer
 from wakelog.engines.nats import messages
+from wakelog.engines.nats.append_groups import AppendGroups, GroupMember
 from wakelog.engines.nats.append_plan import AppendPlan
-from wakelog.engines.nats.commit_messages import plain_message
+from wakelog.engines.nats.commit_messages import plain_messages
 from wakelog.engines.nats.connection import NatsConnection
 from wakelog.engines.nats.errors import IN_FLIGHT, JetStreamRefusal, is_temporary, translate_error
 from wakelog.engines.nats.layout import LayoutKeeper
@@ -57,8 +59,8 @@ class LanedAppend(AppendAnswer):
         first = commits[0].session
         self.sessions = frozenset([first]) if len(commits) == 1 else frozenset(c.session for c in commits)
         self.has_begun = False
-        self.draft: tuple[SessionTail, NewMessage] | None = None
-        """The message, and the tail that it must follow."""
+        self.draft: tuple[SessionTail, tuple[NewMessage, ...]] | None = None
+        """The messages, and the tail that they must follow."""
 
 
 class AppendLanes:
@@ -74,13 +76,14 @@ class AppendLanes:
     ) -> None:
         self._connection, self._subjects, self._layout = connection, subjects, layout
         self._tails, self._reader = tails, reader
+        self._groups = AppendGroups(connection, has_groups=lambda: layout.layout.replicas > 1)
         self._lanes: dict[SessionId, deque[LanedAppend]] = {}
         self._openings: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         """By shard. A server checks one expectation about a fence at a time and refuses the others."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def draft(self, pending: LanedAppend) -> None:
-        """Builds the message of an append for the fast path. Called in the caller's thread, because on the loop all
+        """Builds the messages of an append for the fast path. Called in the caller's thread, because on the loop all
         other appends would wait for it."""
         if pending.work is None and len(pending.commits) == 1:
             [commit] = pending.commits
@@ -90,6 +93,10 @@ class AppendLanes:
         for session in pending.sessions:
             self._lanes.setdefault(session, deque()).append(pending)
         self._start_if_first(pending)
+
+    def send(self) -> None:
+        """Sends what `put` has queued."""
+        self._groups.send()
 
     async def drain(self) -> None:
         while self._lanes:
@@ -147,11 +154,15 @@ class AppendLanes:
                     del self._lanes[session]
         for front in fronts:
             self._start_if_first(front)
+        if fronts:
+            self._groups.send()
 
     # The fast path
 
-    def _make_draft(self, commit: Commit, tail: SessionTail | None) -> tuple[SessionTail, NewMessage] | None:
-        """The message of a commit that follows a tail, if one message is enough. Called in any thread."""
+    def _make_draft(
+        self, commit: Commit, tail: SessionTail | None
+    ) -> tuple[SessionTail, tuple[NewMessage, ...]] | None:
+        """The messages of a commit that follows a tail, if that is all it needs. Called in any thread."""
         if tail is None:
             return None
         try:
@@ -159,11 +170,11 @@ class AppendLanes:
                 return None
         except WakelogError:
             return None
-        message = plain_message(self._subjects, commit, tail, self._connection.max_bytes)
-        return (tail, message) if message is not None else None
+        found = plain_messages(self._subjects, commit, tail, self._connection.max_bytes)
+        return (tail, found) if found is not None else None
 
     def _send_fast(self, pending: LanedAppend) -> bool:
-        """Sends an append that needs one message; False if it needs the slow path."""
+        """Queues an append to be sent; False if it needs the slow path."""
         if pending.work is not None or len(pending.commits) > 1:
             return False
         [commit] = pending.commits
@@ -183,7 +194,7 @@ class AppendLanes:
             pending.give(head)
             self._leave([pending])
 
-        self._connection.put_soon(draft[1], stored)
+        self._groups.put(tail.shard, GroupMember(commit.session, draft[1], stored))
         return True
 
     # The slow path

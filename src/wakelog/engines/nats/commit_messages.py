@@ -67,17 +67,27 @@ def commit_messages(
     return found
 
 
-def plain_message(subjects: Subjects, commit: Commit, tail: SessionTail, max_bytes: int) -> NewMessage | None:
-    """The only message of a commit that continues a session, as `commit_messages` would make it; None if it needs
-    more."""
-    if commit.fingerprint or commit.snapshot is not None:
+def plain_messages(
+    subjects: Subjects, commit: Commit, tail: SessionTail, max_bytes: int
+) -> tuple[NewMessage, ...] | None:
+    """The messages of a commit that continues a session, as `commit_messages` would make them, if it consists of one
+    and perhaps a snapshot before it; else None."""
+    if commit.fingerprint:
         return None
     limit = limit_of(max_bytes)
     stored = messages.to_stored(commit, tail.head.fork, has_lists=tail.has_lists)
     if messages.size_of(stored) > limit:
         return None
-    subject = subjects.of(tail.shard, "c", commit.session)
-    return NewMessage(subject, messages.encode_commits([stored]), tail.seq, message_id=_message_id(subjects, commit))
+    subject, message_id = subjects.of(tail.shard, "c", commit.session), _message_id(subjects, commit)
+    only = NewMessage(subject, messages.encode_commits([stored]), tail.seq, message_id=message_id)
+    return (*_snapshot_messages(subjects, tail.shard, commit, limit), only) if commit.snapshot is not None else (only,)
+
+
+def _snapshot_messages(subjects: Subjects, shard: int, commit: Commit, limit: int) -> list[NewMessage]:
+    if commit.snapshot is None:
+        return []
+    subject = subjects.of(shard, "s", commit.session, commit.last)
+    return [NewMessage(subject, part) for part in messages.split_parts(commit.snapshot, limit)]
 
 
 def _message_id(subjects: Subjects, commit: Commit) -> str:
@@ -109,9 +119,7 @@ def _session_messages(
             subject = subjects.of(shard, "i", session, digest_token(commit.commit_id))
             found.append(NewMessage(subject, messages.encode(messages.chosen_id(commit)), 0))
     for commit in commits:
-        if commit.snapshot is not None:
-            subject = subjects.of(shard, "s", session, commit.last)
-            found += [NewMessage(subject, part) for part in messages.split_parts(commit.snapshot, limit)]
+        found += _snapshot_messages(subjects, shard, commit, limit)
     slim: list[StoredCommit] = []
     for commit in commits:
         stored, parts = messages.split_commit(messages.to_stored(commit, fork, has_lists=has_lists), limit)

@@ -341,11 +341,13 @@ class NatsConnection:
         async with self._batches.setdefault(stream, asyncio.Semaphore(BATCHES_MAX)):
             return await self._put_batch(messages)
 
-    def put_soon(self, message: NewMessage, on_stored: Callable[[int | Exception], None]) -> None:
-        """Like `put` for one message, without a task that waits: `on_stored` is called once, later, with the message's
-        seq or with what `put` would have raised."""
+    def put_soon(self, messages: Sequence[NewMessage], on_stored: Callable[[int | Exception], None]) -> None:
+        """Like `put`, without a task that waits: `on_stored` is called once, later, with the seq of the last message
+        or with what `put` would have raised."""
 
         def settle(answer: Answer | Exception) -> None:
+            if isinstance(answer, Answer) and not answer.data and not answer.head:
+                return  # a batch has begun
             self._client.drop(place)
             try:
                 seq = self._stored_at(delivered(answer))
@@ -354,9 +356,9 @@ class NatsConnection:
             else:
                 on_stored(seq)
 
-        place = self._client.expect(settle, TRY_S)
+        place = self._client.expect(settle, TRY_S + _sending_s(messages))
         try:
-            self._send(message.subject, message.data, place, message.lines)
+            self._send_together(messages, place, place)
         except Exception as exc:
             self._client.drop(place)
             asyncio.get_running_loop().call_soon(on_stored, exc)
@@ -369,9 +371,8 @@ class NatsConnection:
         return stored.seq
 
     async def _put_batch(self, messages: Sequence[NewMessage]) -> int:
-        limit_s = TRY_S + len(messages) * 0.02 + sum(len(m.data) for m in messages) / 2e6
+        limit_s = TRY_S + len(messages) * 0.02 + _sending_s(messages)
         reply, future = self._expect(limit_s)
-        batch = reply.removeprefix("_INBOX.").replace(".", "-")
 
         def first_answered(answer: Answer | Exception) -> None:
             """If a batch cannot begin, the server says so at once, and does not answer its end."""
@@ -380,16 +381,25 @@ class NatsConnection:
 
         first = self._client.expect(first_answered, limit_s)
         try:
-            for number, message in enumerate(messages, 1):
-                lines = f"{message.lines}Nats-Batch-Id: {batch}\r\nNats-Batch-Sequence: {number}\r\n"
-                if number == len(messages):
-                    lines += "Nats-Batch-Commit: 1\r\n"
-                to = reply if number == len(messages) else first if number == 1 else ""
-                self._send(message.subject, message.data, to, lines)
+            self._send_together(messages, first, reply)
             return self._stored_at(await future)
         finally:
             self._client.drop(reply)
             self._client.drop(first)
+
+    def _send_together(self, messages: Sequence[NewMessage], first: str, last: str) -> None:
+        """Sends one message, or a batch. `first` is told that a batch has begun, or why it cannot; `last` gets the
+        answer."""
+        if len(messages) == 1:
+            self._send(messages[0].subject, messages[0].data, last, messages[0].lines)
+            return
+        batch = last.removeprefix("_INBOX.").replace(".", "-")
+        for number, message in enumerate(messages, 1):
+            lines = f"{message.lines}Nats-Batch-Id: {batch}\r\nNats-Batch-Sequence: {number}\r\n"
+            if number == len(messages):
+                lines += "Nats-Batch-Commit: 1\r\n"
+            to = last if number == len(messages) else first if number == 1 else ""
+            self._send(message.subject, message.data, to, lines)
 
     async def put_with_retry(self, stream: str, message: NewMessage) -> int:
         """Stores one message, with retries."""
@@ -402,3 +412,7 @@ class NatsConnection:
         except JetStreamRefusal as exc:
             if not exc.is_missing:
                 raise
+
+
+def _sending_s(messages: Sequence[NewMessage]) -> float:
+    return sum(len(message.data) for message in messages) / 2e6

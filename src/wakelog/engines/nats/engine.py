@@ -99,7 +99,7 @@ class NatsEngine(LoopOwner):
         self._tails = SessionTails(self._connection, subjects, self._layout)
         self._reader = SessionReader(self._connection, subjects, self._tails)
         self._lanes = AppendLanes(self._connection, subjects, self._layout, self._tails, self._reader)
-        self._arrivals = Arrivals(self._loop, self._lanes.put)
+        self._arrivals = Arrivals(self._loop, self._lanes.put, self._lanes.send)
         self._names = NameBook(self._connection, subjects, self._tails)
         self._removal = SessionRemoval(self._connection, subjects, self._tails, self._reader, self._lanes, self._names)
         self._list = SessionList(self._connection, subjects, self._layout, self._tails)
