@@ -304,6 +304,8 @@ class ReplicaComparison(msgspec.Struct, frozen=True):
     """How many replicas were read, over all shards."""
     messages: int
     findings: tuple[StoreFinding, ...]
+    unread: int = 0
+    """How many replicas could not be read, because their server did not answer."""
 
 
 class Shards(Protocol):

@@ -1,6 +1,7 @@
 """A minority's damaged disk is found, although every reader is given the right bytes."""
 
 import os
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -71,7 +72,9 @@ def test_a_flipped_bit_on_one_server_is_found_and_mended(
         assert scrub(store, anew=True, all_replicas=True).findings == ()
 
 
-def test_a_server_that_is_away_is_not_passed_over_in_silence(cluster: NatsCluster) -> None:
+def test_a_server_that_is_away_is_not_passed_over_in_silence(
+    cluster: NatsCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
     create_store(cluster.url)
     with wakelog.open(cluster.url) as store:
         _write(store)
@@ -83,7 +86,19 @@ def test_a_server_that_is_away_is_not_passed_over_in_silence(cluster: NatsCluste
         done = scrub(store, all_replicas=True)
         [told] = done.findings
         assert away.name in told.what
-        assert (told.is_damage, done.copies) == (False, 2)
+        assert (told.is_damage, done.copies, done.unread) == (False, 2, 1)
+    capsys.readouterr()
+    assert run(["--store", cluster.url, "store", "scrub", "--all-replicas"]) == 7
+    assert "1 replica could not be read" in capsys.readouterr().out
+
+
+def test_more_replicas_than_there_are_servers_are_refused_soon(cluster: NatsCluster) -> None:
+    before = time.monotonic()
+    with pytest.raises(UnsupportedError) as told:
+        create_store(f"{cluster.url.partition('&patience')[0]}&patience=600", replicas=5)
+    assert told.value.kind == "too-few-servers"
+    assert "it has 3 servers" in told.value.message
+    assert time.monotonic() - before < 300  # the patience is twice as long
 
 
 def test_a_store_without_replicas_has_nothing_to_compare(tmp_path: os.PathLike[str]) -> None:

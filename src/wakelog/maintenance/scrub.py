@@ -70,6 +70,8 @@ class Scrubbed(msgspec.Struct, frozen=True):
     keeps_mark: bool
     copies: int = 0
     """How many replicas of shards were compared."""
+    unread: int = 0
+    """How many replicas could not be read, so that nothing is known of them."""
 
     @property
     def is_whole(self) -> bool:
@@ -118,7 +120,7 @@ class _Scrub:
         shards: Shards | None,
     ) -> None:
         self.store, self.repair, self.shards = store, repair, shards
-        self.copies = 0
+        self.copies = self.unread = 0
         self.progress, self.on_finding = progress, on_finding
         self.findings: list[StoreFinding] = []
         self.sessions = self.events = self.repaired = 0
@@ -190,7 +192,7 @@ class _Scrub:
         if self.shards is not None:
             compared = self.shards.compare_replicas()
             found += compared.findings
-            self.copies = compared.copies
+            self.copies, self.unread = compared.copies, compared.unread
         if self.repair and inspection is not None and any(f.can_tidy for f in found):
             inspection.tidy()
             left = [*_index_findings(self.store, False), *inspection.inspect()]
@@ -235,6 +237,7 @@ class _Scrub:
             is_resumed,
             self.keeps_mark,
             self.copies,
+            self.unread,
         )
 
     def _save(self, at: Pass, *, must: bool = False) -> None:

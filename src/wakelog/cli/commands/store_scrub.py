@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from wakelog.cli.context import CommandContext, common
-from wakelog.cli.errors import INTEGRITY
+from wakelog.cli.errors import INTEGRITY, PARTIAL
 from wakelog.cli.output import Progress
 from wakelog.cli.text import inert_line, iso, pluralize
 from wakelog.config.amounts import parse_interval
@@ -29,7 +29,8 @@ from wakelog.model.ids import SessionId
 @common
 def scrub(ctx: CommandContext, for_: str | None, rate: int | None, repair: bool, anew: bool, all_replicas: bool) -> int:
     """Check every stored byte against its hash (chain, bodies, payloads, blobs, snapshots, heads) and look for orphans.
-    The exit code is 4 when something is damaged. With --repair, rebuild caches and delete orphans.
+    The exit code is 4 when something is damaged, and 7 when a replica could not be read. With --repair, rebuild caches
+    and delete orphans.
 
     Examples:
       wakelog store scrub
@@ -46,7 +47,7 @@ def scrub(ctx: CommandContext, for_: str | None, rate: int | None, repair: bool,
             ctx.store, for_s=for_s, rate=rate, repair=repair, anew=anew, all_replicas=all_replicas, progress=progress
         )
     ctx.answer("store-scrub", _plain(ctx, done), lambda: _show(ctx, done))
-    return INTEGRITY if done.damage else 0
+    return INTEGRITY if done.damage else PARTIAL if done.unread else 0
 
 
 def _events_of(ctx: CommandContext) -> int:
@@ -63,7 +64,7 @@ def _plain(ctx: CommandContext, done: Scrubbed) -> dict[str, Any]:
         data["of_pass"][name] = iso(at) if at is not None else None
     for finding in data["findings"]:
         finding["name"] = _name(ctx, finding["session"])
-    return {**data, "is_whole": done.is_whole, "damage": done.damage, "ok": not done.damage}
+    return {**data, "is_whole": done.is_whole, "damage": done.damage, "ok": not done.damage and not done.unread}
 
 
 def _name(ctx: CommandContext, session: str) -> str:
@@ -75,8 +76,10 @@ def _show(ctx: CommandContext, done: Scrubbed) -> None:
         _say(ctx, finding)
     if done.repaired:
         ctx.say(f"{ctx.mark(True)} {done.repaired} repaired")
-    mark = ctx.mark(not done.damage)
+    mark = ctx.mark(not done.damage and not done.unread)
     verdict = f"{done.damage} damaged" if done.damage else "every byte agrees"
+    if done.unread:
+        verdict += f", but {pluralize(done.unread, 'replica')} could not be read"
     ctx.say(f"{mark} {pluralize(done.sessions, 'session')}, {pluralize(done.events, 'event')}: {verdict}")
     if done.copies:
         ctx.say(f"  {pluralize(done.copies, 'replica')} compared; a server may still answer from memory, not from disk")

@@ -125,6 +125,11 @@ class NatsConnection:
         return sorted({url.netloc.rpartition("@")[2] for url in self._client.servers})
 
     @property
+    def server_count(self) -> int:
+        """How many servers are named or announced. A server with several addresses counts more than once."""
+        return max(len(self._servers), len(self._client._server_info.get("connect_urls") or ()))
+
+    @property
     def max_bytes(self) -> int:
         return self._client.max_payload
 

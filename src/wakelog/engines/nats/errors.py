@@ -16,8 +16,10 @@ WRONG_HEAD = frozenset({10071, IN_FLIGHT, 10201})
 """The expected message is not the last one; the same while another append is in flight; the same batch was repeated."""
 NO_MESSAGE = frozenset({10037, 10057, 10043})
 NO_STREAM = 10059
+NO_PEERS = 10005
+"""The cluster's leader knows too few servers for a stream. More may be starting."""
 _FULL = frozenset({10047, 10077, 10023, 10120})
-_TEMPORARY_CODES = frozenset({10008, 10009, 10118, 10176, 10199, 10200, 10210, 10005, NO_STREAM, *_FULL})
+_TEMPORARY_CODES = frozenset({10008, 10009, 10118, 10176, 10199, 10200, 10210, NO_PEERS, NO_STREAM, *_FULL})
 _LOST = (
     nats.errors.ConnectionClosedError,
     nats.errors.ConnectionReconnectingError,

@@ -57,7 +57,7 @@ class ReplicaCheck:
 
     async def compare(self, placed: Sequence[ShardPlacement]) -> ReplicaComparison:
         findings: list[StoreFinding] = []
-        copies, count = 0, 0
+        copies, count, unread = 0, 0, 0
         for each in placed:
             here = [name for name in each.replicas if name not in each.away]
             if len(each.replicas) < 2:
@@ -68,8 +68,9 @@ class ReplicaCheck:
             found, read = await self._compare_shard(each.shard, here)
             findings += found
             copies += len(here)
+            unread += len(each.away)
             count += read
-        return ReplicaComparison(copies, count, tuple(findings))
+        return ReplicaComparison(copies, count, tuple(findings), unread)
 
     async def _compare_shard(self, shard: int, servers: Sequence[str]) -> tuple[list[StoreFinding], int]:
         info = await self._connection.api(f"STREAM.INFO.{self._subjects.stream(shard)}")

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from wakelog.engines.nats.connection import NatsConnection
-from wakelog.engines.nats.errors import NO_STREAM, JetStreamRefusal
+from wakelog.engines.nats.errors import NO_PEERS, NO_STREAM, JetStreamRefusal
 from wakelog.engines.nats.subjects import Subjects
 from wakelog.errors import UnsupportedError
 from wakelog.model.shards import ShardPlacement
@@ -29,6 +29,8 @@ MONITOR_PORT = "8222"
 _MONITOR_S = 3.0
 _SILENT_S = 3.0
 """A replica that was silent for this long counts as down. They send something every second."""
+_JOIN_S = 2.0
+"""How long to wait for more servers, if fewer are known than replicas are wanted: the cluster may just be starting."""
 _NOTICED_S = 6.0
 """How long the cluster takes to notice that a server is lost."""
 
@@ -69,18 +71,25 @@ class StoreStreams:
             "allow_direct": True,
             **more,
         }
+        clock = asyncio.get_running_loop().time
+        until = clock() + _JOIN_S
+
+        async def attempt() -> None:
+            try:
+                await self._connection.api(f"STREAM.CREATE.{stream}", config, patience_s=0.0)
+            except JetStreamRefusal as exc:
+                count = self._connection.server_count
+                if exc.err_code == NO_PEERS and count < replicas and clock() > until:
+                    raise _too_few(replicas, f"it has {count} server{'s' * (count != 1)}") from exc
+                raise
+
         try:
-            await self._connection.api(f"STREAM.CREATE.{stream}", config)
+            await self._connection.retry(attempt)
         except JetStreamRefusal as exc:
             if exc.err_code == 10058:  # it exists with another configuration: the checks report what is wrong
                 return
-            if exc.err_code in (10005, 10074, 10023):
-                raise UnsupportedError(
-                    f"the cluster cannot keep {replicas} replicas of a stream: {exc.description}",
-                    kind="too-few-servers",
-                    hint=f"start {max(3, replicas)} servers as one cluster;"
-                    " or say ?replicas=1, and a lost disk is a lost store",
-                ) from exc
+            if exc.err_code in (NO_PEERS, 10074, 10023):
+                raise _too_few(replicas, exc.description) from exc
             raise
 
     # Checking
@@ -251,6 +260,14 @@ def _check_replicas(name: str, config: dict[str, Any], replicas: int) -> None:
             kind="too-few-replicas",
             hint=f"nats stream edit {name} --replicas={replicas}; or say ?replicas=1, and a lost disk is a lost store",
         )
+
+
+def _too_few(replicas: int, why: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the cluster cannot keep {replicas} replicas of a stream: {why}",
+        kind="too-few-servers",
+        hint=f"start {max(3, replicas)} servers as one cluster; or say ?replicas=1, and a lost disk is a lost store",
+    )
 
 
 def _too_old(what: str) -> UnsupportedError:
