@@ -3,8 +3,9 @@
     python -m benchmarks.cluster [--quick] [--growth 10000] [--only appends|processes|growth|failover]
 
 The bare driver publishes the bytes of each turn with nats-py, one message a turn behind the one before it in its
-session, with a message id, a task for each session and one connection. It checks nothing and seals nothing. Both run in
-the same round, interleaved, on streams with three replicas that sync each message, and in both the first turn of each
+session, with a message id, a task for each session and one connection. It checks nothing, seals nothing and packs
+nothing, so its messages are longer than ours. Ours has a thread for each session, as plain calls need. Both run in the
+same round, interleaved, on streams with three replicas that sync each message, and in both the first turn of each
 session is stored before the clock runs: what opening a session costs, growth tells. The servers are started from the
 test suite's wheel, on loopback. Processor time is told of the client's process and of the three servers.
 
