@@ -9,8 +9,9 @@ import pytest
 
 import wakelog
 from tests.runtime.lives import Desk, Killed, Life, effect, stopped
-from wakelog import CallFailedError, InvalidInputError, NotAllowedError
+from wakelog import CallFailedError, ConflictError, InvalidInputError, NotAllowedError
 from wakelog.log.removal import erase, prune
+from wakelog.runtime.call import Runtime
 from wakelog.session import Session
 from wakelog.timeline.points import attempts_of
 
@@ -55,6 +56,65 @@ def test_what_is_given_again_is_noted_and_neither_counted_nor_paid_again(desk: D
         ((outcome.seq, outcome.seq),),
     )
     assert note.body["action"] == request.body["action"]
+
+
+@pytest.mark.parametrize("was_made", [True, False])
+def test_a_call_that_has_not_begun_when_its_turn_ends_is_not_made(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, was_made: bool
+) -> None:
+    if was_made:
+        killed(desk, 1)
+    session, life = desk.process()
+    act = session.tool(effect(desk.world, life, "act"))
+    look_up = Runtime._look_up
+    arrived, is_over = threading.Event(), threading.Event()
+
+    def wait(runtime: Runtime, running: Any) -> Any:
+        arrived.set()
+        assert is_over.wait(60)
+        return look_up(runtime, running)
+
+    with monkeypatch.context() as patch, ThreadPoolExecutor(1) as pool:
+        patch.setattr(Runtime, "_look_up", wait)
+        with pytest.raises(KeyboardInterrupt), session.turn(GOAL):
+            late = pool.submit(act, 1)
+            assert arrived.wait(60)
+            raise KeyboardInterrupt
+        head = session.head.seq
+        is_over.set()
+        with pytest.raises(NotAllowedError) as refused:
+            late.result()
+        assert refused.value.kind == "turn-ended"
+    assert session.head.seq == head
+    assert run(desk, 1) == ["act(1) no 1"]
+    assert len(desk.world.done) == 1
+
+
+def test_a_call_whose_turn_ends_while_its_intent_is_written_is_not_made(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, life = desk.process()
+    act = session.tool(effect(desk.world, life, "act"))
+    start = Runtime.record_start
+    arrived, is_over = threading.Event(), threading.Event()
+
+    def wait(runtime: Runtime, *args: Any, **more: Any) -> None:
+        arrived.set()
+        assert is_over.wait(60)
+        start(runtime, *args, **more)
+
+    with monkeypatch.context() as patch, ThreadPoolExecutor(1) as pool:
+        patch.setattr(Runtime, "record_start", wait)
+        with pytest.raises(KeyError), session.turn(GOAL):
+            late = pool.submit(act, 1)
+            assert arrived.wait(60)
+            raise KeyError("another task failed")
+        is_over.set()
+        with pytest.raises(ConflictError) as refused:
+            late.result()
+        assert refused.value.kind == "turn-taken-over"
+    assert desk.world.done == []
+    assert desk.statuses() == []
 
 
 def test_the_same_call_twice_is_two_calls(desk: Desk) -> None:

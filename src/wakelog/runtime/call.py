@@ -23,8 +23,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from wakelog.codec.canonical import hash_value
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotSentError, WakelogError
 from wakelog.log import Log
@@ -48,7 +46,7 @@ from wakelog.runtime.outcome import (
     uncertain_error,
 )
 from wakelog.runtime.policy import Found
-from wakelog.runtime.resume import OpenTurn, answer_from_done_turn, reuse_outcome
+from wakelog.runtime.resume import OpenTurn, answer_from_done_turn, pin_to_turn, reuse_outcome
 from wakelog.runtime.streams import StreamRecord, is_stream, pass_on
 from wakelog.runtime.tools import CallRequest, End, Next, RunningCall, Tool
 from wakelog.runtime.values import plain
@@ -119,14 +117,15 @@ class Runtime:
         stored = request.stored_input()
         digest = hash_value(stored)
         key = request.action or (tool.key_of(request.arguments) if request.key is None else request.key)
+        turn = self.turn
         if key:
             action = request.action or action_of_key(tool.name, key)
-        elif self.turn is not None:
-            action = self.turn.action_of(tool.name, digest, current_action())
+        elif turn is not None:
+            action = turn.action_of(tool.name, digest, current_action())
         else:
             action = f"{tool.name}-{os.urandom(6).hex()}"
         call = CurrentCall(action, tool.name, key or f"{self.log.id}/{action}")
-        return RunningCall(call, request, stored, digest, request.exposure or TRUSTED, has_key=bool(key))
+        return RunningCall(call, request, stored, digest, request.exposure or TRUSTED, turn, has_key=bool(key))
 
     def begin_call(self, running: RunningCall) -> Steps[Outcome | None]:
         """Returns the outcome of a call that need not run. Returns None when the function should run now."""
@@ -146,14 +145,17 @@ class Runtime:
 
     def _look_up(self, running: RunningCall) -> Outcome | Next:
         """Finds out whether this call was made before, and records its intent if not."""
-        if self.turn is not None and self.turn.record is not None and self.turn.is_done:
-            return answer_from_done_turn(self, running, self.turn.record)
+        turn = running.turn
+        if turn is not None and turn is not self.turn:
+            raise self._turn_ended(running, turn)
+        if turn is not None and turn.record is not None and turn.is_done:
+            return answer_from_done_turn(self, running, turn.record)
         if running.has_key:
             while True:
                 found = self._look_up_by_key(running)
                 if found is not Next.REQUEST:
                     return found
-        past = self.turn.past(running.call.action) if self.turn is not None else None
+        past = turn.past(running.call.action) if turn is not None else None
         if past is not None and past.is_answer:
             return reuse_outcome(self, running, self.log.entry(past.settled))
         if past is not None and not past.settled:
@@ -215,9 +217,10 @@ class Runtime:
         draft = self.flow.draft(intent, mark=running.mark, derived_from=request.derived_from)
         running.mark = TrustMark(draft.trust, draft.source)
         if approval:
-            running.requested_at = self.log.append(self.pin_to_turn(draft), commit_id=commit_id, guard=self.guard).seq
+            draft = pin_to_turn(draft, running.turn)
+            running.requested_at = self.log.append(draft, commit_id=commit_id, guard=self.guard).seq
             return Next.WAIT
-        labels = self.model_labels.changes(self.log, request.labels, self.turn)
+        labels = self.model_labels.changes(self.log, request.labels, running.turn)
         self.record_start(running, *labels, draft, commit_id=commit_id)
         return Next.RUN
 
@@ -241,14 +244,25 @@ class Runtime:
         )
         running.is_started = True
         try:
-            self.log.append(*map(self.pin_to_turn, (*before, started)), commit_id=commit_id, guard=self.guard)
+            drafts = [pin_to_turn(draft, running.turn) for draft in (*before, started)]
+            self.log.append(*drafts, commit_id=commit_id, guard=self.guard)
         except (NotAllowedError, ConflictError, InvalidInputError):
             running.is_started = False  # nothing was written
             raise
 
     def pin_to_turn(self, draft: EventDraft) -> EventDraft:
         """Makes the log refuse the draft if another process has taken over the turn that is open here."""
-        return draft if self.turn is None else msgspec.structs.replace(draft, within=self.turn.within)
+        return pin_to_turn(draft, self.turn)
+
+    def _turn_ended(self, running: RunningCall, turn: OpenTurn) -> NotAllowedError:
+        """What a call is told that was made in a turn and had not begun when the turn ended, in another task or thread.
+        It must not begin: what the turn knows of earlier attempts says whether it was made before."""
+        number, _ = turn.within
+        return NotAllowedError(
+            f"turn @{number} of {self.name} ended before {running.call.tool} began, so it was not called",
+            kind="turn-ended",
+            hint="wait for all calls of a turn before it ends",
+        )
 
     def _record_not_started(self, running: RunningCall, why: BaseException) -> None:
         """Records that a call was stopped between its intent and its start, so it certainly did not happen."""
@@ -257,7 +271,7 @@ class Runtime:
             if pending is not None and pending["status"] in ("requested", "running"):
                 cut = ev.Failure("interrupted", f"{type(why).__name__} before it began", retryable=True)
                 # In a turn it can still be continued, and keeps an approval that it was given.
-                failed = ev.ActionFailed(action=running.call.action, error=cut, retry=self.turn is not None)
+                failed = ev.ActionFailed(action=running.call.action, error=cut, retry=running.turn is not None)
                 self.log.append(EventDraft(failed, actor="runtime"), guard=self.guard)
 
     # Calls that are still pending from before
@@ -281,7 +295,7 @@ class Runtime:
                 raise uncertain_error(self.name, call.action, call.tool)
             cut = ev.Failure("interrupted", "its outcome is unknown; sent again under the same key", retryable=True)
             failed = ev.ActionFailed(action=call.action, error=cut, retry=True)
-            self.log.append(self.pin_to_turn(EventDraft(failed, actor="runtime")), guard=self.guard)
+            self.log.append(pin_to_turn(EventDraft(failed, actor="runtime"), running.turn), guard=self.guard)
         self._check_guards(running.request)
         self.record_start(running)
         return Next.RUN

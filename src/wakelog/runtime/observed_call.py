@@ -48,6 +48,7 @@ class ObservedCall:
     def begin(self) -> None:
         """Records that the call starts."""
         runtime, running, request = self._runtime, self._running, self.request
+        running.turn = runtime.turn  # it happens whether the turn is over or not
         intent = ev.ActionRequested(
             action=running.call.action,
             tool=running.call.tool,

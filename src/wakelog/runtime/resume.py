@@ -145,6 +145,11 @@ class OpenTurn:
         return self._past.get(action)
 
 
+def pin_to_turn(draft: EventDraft, turn: OpenTurn | None) -> EventDraft:
+    """Makes the log refuse the draft if the turn is over or another process has taken it over."""
+    return draft if turn is None else msgspec.structs.replace(draft, within=turn.within)
+
+
 def read_past_calls(log: Log, first: Seq) -> dict[str, PastCall]:
     """Reads the calls since an event, by action id. Their outcomes may come after the turn was interrupted."""
     calls: dict[str, PastCall] = {}
@@ -416,8 +421,9 @@ def reuse_outcome(runtime: Runtime, running: RunningCall, entry: Entry) -> Outco
     status, error = status_of(entry)
     output = runtime.log.value(entry, body.get("output"))
     mark, seq = TrustMark(entry.header.trust, entry.header.source), entry.seq
-    past = runtime.turn.past(call.action) if runtime.turn is not None else None
-    if past is not None and runtime.turn is not None and not runtime.turn.is_done:
+    turn = running.turn
+    past = turn.past(call.action) if turn is not None else None
+    if past is not None and turn is not None and not turn.is_done:
         event = ev.ActionRecorded(
             action=call.action,
             tool=call.tool,
@@ -435,7 +441,7 @@ def reuse_outcome(runtime: Runtime, running: RunningCall, entry: Entry) -> Outco
         )
         draft = runtime.flow.draft(event, mark=mark, derived_from=((entry.seq, entry.seq),))
         seq = runtime.log.record(
-            runtime.pin_to_turn(draft),
+            pin_to_turn(draft, turn),
             *(_repeat_file_change(runtime.log, seq) for seq in past.files),
             guard=runtime.guard,
         )

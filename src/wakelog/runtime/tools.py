@@ -31,6 +31,7 @@ from wakelog.runtime.values import bind, hide_arguments
 
 if TYPE_CHECKING:
     from wakelog.runtime.call import Runtime
+    from wakelog.runtime.resume import OpenTurn
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -124,6 +125,8 @@ class RunningCall(msgspec.Struct):
     input: dict[str, Value]
     input_hash: str
     mark: TrustMark
+    turn: OpenTurn | None = None
+    """The turn that it belongs to. It may end before the call begins."""
     has_key: bool = False
     """Whether the caller identified the call, by a key or an id."""
     has_intent: bool = True
