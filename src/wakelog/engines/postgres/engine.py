@@ -217,9 +217,9 @@ class PostgresEngine(LoopOwner):
     def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
         row = self._fetchrow_of(session, sql.SNAPSHOT, upto)
         if row is None:
-            self.head(session)  # raises if there is no such session
+            self.head(session)  # raises: there is no such session
             return None
-        return Snapshot(row["seq"], row["data"])
+        return Snapshot(row["seq"], row["data"]) if row["seq"] is not None else None
 
     def drop_snapshots(self, session: SessionId) -> None:
         self._fetch_of(session, sql.DROP_SNAPSHOTS, 0, _END)

@@ -196,7 +196,14 @@ select {", ".join("c." + n for n in _NAMES)} from wl_commit_id k
 join wl_commit c on c.ns = k.ns and c.root = k.root and c.session = k.session and c.first = k.first
 where k.ns = $1::text and k.root = $2::text and k.session = $3::text and k.commit_id = $4::text
 """
-SNAPSHOT = f"select seq, data from wl_snapshot where {_OF} and seq <= $4::bigint order by seq desc limit 1"
+# A row without a snapshot if the session has none, and no row if there is no such session.
+SNAPSHOT = """
+select p.seq, p.data from wl_session s left join lateral (
+    select p.seq, p.data from wl_snapshot p
+    where p.ns = s.ns and p.root = s.root and p.session = s.session and p.seq <= $4::bigint order by p.seq desc limit 1
+) p on true
+where s.ns = $1::text and s.root = $2::text and s.session = $3::text
+"""
 DROP_SNAPSHOTS = f"delete from wl_snapshot where {_OF} and seq >= $4::bigint and seq < $5::bigint"
 DROP_COMMITS = f"delete from wl_commit where {_OF} and last < $4::bigint"
 DROP_IDS = f"delete from wl_commit_id where {_OF} and first < $4::bigint"
