@@ -113,7 +113,7 @@ def test_a_change_after_the_users_report_names_no_failed_call(store: Path, cli: 
 
 
 def test_results_and_failures_that_come_again_are_shown_once(tmp_path: Path, cli: Cli) -> None:
-    path = "/home/somebody/work/product/services/api/handlers/upload_handler.py"
+    path = "/home/somebody/code/product/services/api/handlers/upload_handler.py"
     with wakelog.open(tmp_path / "other") as opened:
         session = opened.session("again")
         with session.turn("make the tests pass"):
