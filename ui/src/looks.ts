@@ -307,6 +307,14 @@ export const looks = {
   checks: (signal?: AbortSignal) => get<{ checks: StoreCheck[] }>("/store/check", {}, signal),
 };
 
+/** What a model's answer says, without its other blocks; empty for any other value. */
+export function spokenWords(value: Json): string {
+  const content = value !== null && typeof value === "object" && !Array.isArray(value) ? value.content : null;
+  if (!Array.isArray(content)) return "";
+  const texts = content.map((block) => (block !== null && typeof block === "object" && !Array.isArray(block) ? block.text : null));
+  return texts.filter((text) => typeof text === "string" && text).join(" ");
+}
+
 /** A value in a line: texts as they are, all else as JSON. */
 export function line(value: Json, most = 200): string {
   const text = value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
