@@ -73,7 +73,8 @@ def stored_value(value: Any, where: str) -> Value:
 def _change_of(key: str, value: Any, held: dict[str, Value]) -> Delta:
     """The patch for one key, with values as JSON. A list is compared with the held one first, and only the items that
     come after those which both have are converted."""
-    before, path = held.get(key), f"/data/{escape(key)}"
+    before: Value = held.get(key)
+    path = f"/data/{escape(key)}"
     head = common_head(before, value) if type(value) is list and type(before) is list else 0
     if head:
         with contextlib.suppress(PydanticSerializationError, UnicodeDecodeError):
