@@ -16,7 +16,7 @@ mod values;
 use pyo3::prelude::*;
 
 /// The version of the interface; native.py has the same number.
-const INTERFACE: u32 = 7;
+const INTERFACE: u32 = 8;
 
 /// Shorter work keeps the interpreter lock: releasing it and waiting for it would take longer.
 const WORTH_RELEASING: usize = 20_000;

@@ -243,13 +243,15 @@ fn says_secret(name: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(ENDINGS.iter().any(|ending| last[at..].ends_with(ending)))
 }
 
-/// Whether a value can be stored unchanged: JSON that means the same in every language.
+/// Whether a value can be stored unchanged: JSON that means the same in every language. With a `mark`, an object with
+/// that key cannot.
 #[pyfunction]
-pub fn is_plain(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    is_plain_at(value, 0)
+#[pyo3(signature = (value, mark = None))]
+pub fn is_plain(value: &Bound<'_, PyAny>, mark: Option<&str>) -> PyResult<bool> {
+    is_plain_at(value, mark, 0)
 }
 
-fn is_plain_at(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
+fn is_plain_at(value: &Bound<'_, PyAny>, mark: Option<&str>, depth: usize) -> PyResult<bool> {
     if let Ok(text) = value.cast_exact::<PyString>() {
         return Ok(text.to_str().is_ok());
     }
@@ -265,7 +267,8 @@ fn is_plain_at(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
     if let Ok(dict) = value.cast_exact::<PyDict>() {
         for (key, item) in dict.iter() {
             let Ok(key) = key.cast_exact::<PyString>() else { return Ok(false) };
-            if key.to_str().map_or(true, is_reserved) || !is_plain_at(&item, depth + 1)? {
+            let is_refused = |name: &str| is_reserved(name) || Some(name) == mark;
+            if key.to_str().map_or(true, is_refused) || !is_plain_at(&item, mark, depth + 1)? {
                 return Ok(false);
             }
         }
@@ -273,13 +276,13 @@ fn is_plain_at(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
     }
     if let Ok(list) = value.cast_exact::<PyList>() {
         for item in list.iter() {
-            if !is_plain_at(&item, depth + 1)? {
+            if !is_plain_at(&item, mark, depth + 1)? {
                 return Ok(false);
             }
         }
         return Ok(true);
     }
-    Ok(false)
+    Ok(value.cast_exact::<PyFloat>().is_ok_and(|number| number.value().is_finite() && number.value().fract() != 0.0))
 }
 
 /// Whether the log itself uses this key as a mark.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-INTERFACE = 7
+INTERFACE = 8
 """The version of the interface. A core with another one is not used."""
 
 

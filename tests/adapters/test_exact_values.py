@@ -5,10 +5,10 @@ import math
 from collections import OrderedDict
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wakelog.adapters.exact_values import from_stored, to_stored
+from wakelog.adapters.exact_values import from_stored, stored_form, to_stored
 from wakelog.model.values import check_value
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec="utf-8"))
@@ -21,6 +21,15 @@ VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KE
 @given(VALUES)
 def test_every_value_comes_back(value) -> None:
     assert from_stored(check_value(to_stored(value))) == value
+
+
+@given(VALUES | st.floats())
+@example({"$exact": ["int", "1"]})
+@example([{"a": {"$exact": 1}}])
+@example([1.5, 2.0, -0.0, 1e300, float("inf"), 2**53])
+def test_a_value_that_is_stored_as_it_is_would_not_be_changed_by_a_closer_look(value) -> None:
+    assert repr(stored_form(value, "it")) == repr(check_value(to_stored(value)))
+    assert (stored_form(value, "it") is value) == (check_value(to_stored(value)) is value)
 
 
 def test_nan_comes_back() -> None:

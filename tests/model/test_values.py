@@ -38,9 +38,11 @@ def deep(levels: int) -> Any:
 @example(float("nan"))
 @example([1.5, -1.5, 2.0])
 def test_a_plain_value_is_one_that_a_closer_look_leaves_as_it_is(value: Any) -> None:
-    if values._is_plain_here(value):
+    if values.is_plain_in_python(value):
         assert values._check(value, "value", 0, False) is value
 
 
 def test_what_tools_are_given_is_plain() -> None:
-    assert values._is_plain_here({"path": "a.py", "lines": [1, 2.5, None, True], "more": {"é": "ü", "$object": "x"}})
+    assert values.is_plain_in_python(
+        {"path": "a.py", "lines": [1, 2.5, None, True], "more": {"é": "ü", "$object": "x"}}
+    )

@@ -67,6 +67,9 @@ def deep(levels: int) -> Any:
 @example({1: "a key that is no text"})
 @example(2**53)
 @example(-(2**53) + 1)
+@example([1.5, -0.0])
+@example(float("inf"))
+@example(1e300)
 def test_a_plain_value_is_one_that_python_leaves_as_it_is(value: Any) -> None:
     if core.is_plain(value):
         assert values._check(value, "value", 0, False) is value
@@ -74,7 +77,13 @@ def test_a_plain_value_is_one_that_python_leaves_as_it_is(value: Any) -> None:
 
 
 def test_what_tools_are_given_is_plain() -> None:
-    assert core.is_plain({"path": "a.py", "lines": [1, 2, None, True], "more": {"é": "ü" * 500}})
+    assert core.is_plain({"path": "a.py", "lines": [1, 2, 2.5, None, True], "more": {"é": "ü" * 500}})
+
+
+@given(nested, st.sampled_from(["a", "é", "password"]))
+@example([1.5, {"b": {"a": 1}}], "a")
+def test_a_mark_is_refused_as_by_python(value: Any, mark: str) -> None:
+    assert core.is_plain(value, mark) == (core.is_plain(value) and values.is_plain_in_python(value, mark))
 
 
 @given(st.lists(events, max_size=3))

@@ -140,6 +140,8 @@ def test_keys_of_dicts_stay_as_they_are() -> None:
 def test_ids_and_hashes_stay_as_they_are() -> None:
     event = ev.ActionRequested(action=GITHUB, tool="t", input_hash=GITHUB, key=GITHUB, context_hash=GITHUB)
     assert redact_event(event)[0] is event
+    within = ev.ActionRequested(action="a", tool="t", inside=GITHUB, group=GITHUB)
+    assert redact_event(within)[0] is within  # they name other actions, whose ids stay as they are
     forked = ev.SessionForked(parent=GITHUB, at=1, hash=GITHUB)
     assert redact_event(forked)[0] is forked
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakelog.state.diff import diff
+from wakelog.state.diff import diff, diff_lists
 from wakelog.state.patch import equal, resolve
 from wakelog.testing.strategies import objects, values
 
@@ -35,6 +35,11 @@ def test_lists_that_share_a_lot_come_out_right(a: list[Any], data: st.DataObject
     delta = diff(a, b)
     assert equal(resolve(a, delta)[0], b)
     assert equal(jsonpatch.apply_patch(a, delta), b)
+
+
+@given(st.lists(values, max_size=3), st.lists(values, max_size=4), st.lists(values, max_size=4))
+def test_the_ends_of_two_lists_are_compared_as_the_whole_lists_are(head: list[Any], a: list[Any], b: list[Any]) -> None:
+    assert equal(resolve({"l": [*head, *a]}, diff_lists(a, b, "/l", len(head)))[0], {"l": [*head, *b]})
 
 
 @given(a=values)

@@ -8,6 +8,7 @@ of the ids.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from urllib.parse import unquote
@@ -20,6 +21,7 @@ _HASHED = "%~"
 _ESCAPED = re.compile(r"[%/@\x00-\x1f\x7f\x85\u2028\u2029]|(?<=\.)\.|^\s+|\s+$")
 
 
+@functools.lru_cache(maxsize=1024)  # a framework gives the same few with every call
 def compound_name(framework: str, *ids: str) -> str:
     """The session name for these ids. It is always the same, and no other ids have it."""
     name = "/".join((framework, *(_ESCAPED.sub(_quoted, check_text(id, "an id")) or _EMPTY for id in ids)))

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.model.values import INT_MAX, RESERVED_KEYS, Value, check_value
+from wakelog.model.values import INT_MAX, RESERVED_KEYS, Value, check_value, is_plain
 
 MARK = "$exact"
 _MARKED = RESERVED_KEYS | {MARK}
@@ -23,7 +23,7 @@ _decode = msgspec.json.Decoder().decode
 
 def stored_form(value: Any, where: str) -> Any:
     """The stored form of a value. InvalidInputError names the path of a part that has none."""
-    return check_value(to_stored(value), where)
+    return value if is_plain(value, MARK) else check_value(to_stored(value), where)
 
 
 def to_stored(value: Any) -> Value:

@@ -44,7 +44,14 @@ def _diff(a: Value, b: Value, path: str, out: Delta) -> None:
         out.append({"op": "replace", "path": path, "value": b})
 
 
-def _diff_list(a: list[Value], b: list[Value], path: str, out: Delta) -> None:
+def diff_lists(a: list[Value], b: list[Value], path: str, first: int) -> Delta:
+    """The delta between the ends of two lists, `a` and `b`, that come after `first` items which are the same."""
+    out: Delta = []
+    _diff_list(a, b, path, out, first)
+    return out
+
+
+def _diff_list(a: list[Value], b: list[Value], path: str, out: Delta, first: int = 0) -> None:
     shorter = min(len(a), len(b))
     head = common_head(a, b) if core is not None else 0
     while head < shorter and _is_same(a[head], b[head]):
@@ -54,6 +61,7 @@ def _diff_list(a: list[Value], b: list[Value], path: str, out: Delta) -> None:
         tail += 1
     middle_a, middle_b = a[head : len(a) - tail], b[head : len(b) - tail]
     paired = min(len(middle_a), len(middle_b))
+    head += first
     for i in range(paired):
         _diff(middle_a[i], middle_b[i], f"{path}/{head + i}", out)
     for i in range(len(middle_a) - 1, paired - 1, -1):

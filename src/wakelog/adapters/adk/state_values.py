@@ -16,8 +16,8 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from wakelog.adapters.exact_values import stored_form
 from wakelog.errors import InvalidInputError
 from wakelog.model.values import Value
-from wakelog.state.diff import common_head, diff
-from wakelog.state.patch import Delta
+from wakelog.state.diff import common_head, diff, diff_lists
+from wakelog.state.patch import Delta, escape
 
 
 class ScopedState:
@@ -49,8 +49,9 @@ class ScopedState:
 
         A program with a growing list sets the whole list every time. So values are compared first, and only the
         difference is converted. If that changes a value, both sides are compared in stored form."""
-        given = {key: _changed(value, held.get(key), f"state[{key!r}]") for key, value in self.session.items()}
-        patch = diff(held, {**held, **given}, "/data")
+        patch: Delta = []
+        for key, value in self.session.items():
+            patch += _change_of(key, value, held)
         if all(stored_form(op.get("value"), f"state {op['path'][5:]}") is op.get("value") for op in patch):
             return patch
         return diff(held, {**held, **self.stored_session()}, "/data")
@@ -69,13 +70,17 @@ def stored_value(value: Any, where: str) -> Value:
     return stored_form(_as_json(value, where), where)
 
 
-def _changed(value: Any, held: Value, where: str) -> Any:
-    """A value as JSON. The first items of a list, as far as they are the held ones, are taken from there."""
-    head = common_head(held, value) if type(value) is list and type(held) is list else 0
+def _change_of(key: str, value: Any, held: dict[str, Value]) -> Delta:
+    """The patch for one key, with values as JSON. A list is compared with the held one first, and only the items that
+    come after those which both have are converted."""
+    before: Value = held.get(key)
+    path = f"/data/{escape(key)}"
+    head = common_head(before, value) if type(value) is list and type(before) is list else 0
     if head:
         with contextlib.suppress(PydanticSerializationError, UnicodeDecodeError):
-            return [*held[:head], *to_jsonable_python(value[head:])]
-    return _as_json(value, where)
+            return diff_lists(before[head:], to_jsonable_python(value[head:]), path, head)
+    given = _as_json(value, f"state[{key!r}]")
+    return diff(before, given, path) if key in held else [{"op": "add", "path": path, "value": given}]
 
 
 def _as_json(value: Any, where: str) -> Any:
