@@ -48,15 +48,20 @@ def test_a_command_that_ends_without_a_word_has_the_outcome_of_its_last_call() -
         ("python3 tests/test_parser.py", "Passed: 12\nFailed: 0", ["test pass"]),
         ("npx tsx parser.test.ts", "4/4 tests passed", ["test pass"]),
         ("ruby parser_spec.rb", "Ran 3 tests in 0.1s\n\nOK", ["test pass"]),
-        ("python test_idea.py", "the value is 3", []),
+        ("python test_idea.py", "the value is 3", ["test pass"]),
+        ("python test_idea.py", "", ["test unknown"]),
+        ("cat > test_idea.py <<'E'\nprint(3)\nE\npython test_idea.py", "3", []),
         ("python latest.py", "3 passed", []),
         ("node -c parser.js", "", ["build pass"]),
     ],
 )
-def test_a_script_that_is_a_test_by_its_name_is_a_check_if_it_counts(
-    command: str, output: str, found: list[str]
-) -> None:
+def test_a_script_that_is_a_test_by_its_name_is_a_check(command: str, output: str, found: list[str]) -> None:
     assert [detail for detail, _ in _checks(Scene().runs(command, output))] == found
+
+
+def test_beside_a_test_runner_a_script_is_a_check_only_if_it_counts() -> None:
+    scene = Scene().runs("pytest", "3 passed").runs("python test_idea.py", "3").runs("python test_x.py", "2 passed")
+    assert _checks(scene) == [("test pass", 1), ("test pass", 1)]
 
 
 @pytest.mark.parametrize(
@@ -94,6 +99,18 @@ def test_a_program_that_sets_up_a_project_writes_files(command: str) -> None:
     assert files_of(Did(1, "Bash", "external", {"command": command}, "succeeded"))
 
 
-@pytest.mark.parametrize("command", ["rm -rf ~/.local/state/tool/x", "cargo add serde", "npm install"])
-def test_the_state_of_programs_is_no_file_of_the_project(command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("npm install -D lodash", "package.json"),
+        ("cd app && cargo add serde", "Cargo.toml"),
+        ("uv add x", "pyproject.toml"),
+    ],
+)
+def test_a_new_package_changes_the_file_that_lists_them(command: str, file: str) -> None:
+    assert files_of(Did(1, "Bash", "external", {"command": command}, "succeeded")) == [file]
+
+
+@pytest.mark.parametrize("command", ["rm -rf ~/.local/state/tool/x", "npm install", "npm i -g tool", "pip install x"])
+def test_what_is_installed_elsewhere_is_no_file_of_the_project(command: str) -> None:
     assert not files_of(Did(1, "Bash", "external", {"command": command}, "succeeded"))

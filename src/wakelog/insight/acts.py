@@ -19,6 +19,7 @@ __all__ = [
     "is_refused",
     "is_rejected",
     "is_scratch",
+    "is_test_script",
     "target_of",
     "works_on_files",
 ]
@@ -69,8 +70,13 @@ def checks_of(call: Did) -> list[str]:
         kind = check_of_tool(plain_name(call.tool))
         return [kind] if kind else []
     commands = shell_commands(command_line(call.input))
-    is_test = any(map(runs_test_script, commands)) and _COUNTS.search(call.output)
-    return checks_in(commands) or (["test"] if is_test else [])
+    return checks_in(commands) or (["test"] if is_test_script(call) and _COUNTS.search(call.output) else [])
+
+
+def is_test_script(call: Did) -> bool:
+    """Whether a call runs a script that is a test by its name, and writes none."""
+    line = command_line(call.input) if SHELL_TOOLS.search(call.tool) else ""
+    return any(map(runs_test_script, shell_commands(line))) and not written_files(line)
 
 
 def works_on_files(call: Did) -> bool:

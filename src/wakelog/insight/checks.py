@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from wakelog.insight.acts import checks_of, files_of
+from wakelog.insight.acts import checks_of, files_of, is_test_script
 from wakelog.insight.background import still_runs, with_later_output
 from wakelog.insight.blocks import Did, Finding, TextSpan, TurnBlocks
 from wakelog.model.call_acts import SHELL_TOOLS
@@ -68,13 +68,20 @@ _NOT_RUN: Final = re.compile(
 def find_checks(turn: TurnBlocks) -> Iterator[Finding]:
     """Each call that ran a check, as `test pass`, `test+lint fail` or `build unknown`."""
     calls = [block for block in turn.blocks if isinstance(block, Did)]
+    # Where a turn runs tests with a runner, a script that is a test only by its name tries something.
+    has_runner = any(_runs_tests(call) for call in calls)
     for n, call in enumerate(calls):
         ended, last = with_later_output(call, calls[n + 1 :])
-        if not (kinds := checks_of(ended)):
+        kinds = checks_of(ended) or (["test"] if not has_runner and is_test_script(call) else [])
+        if not kinds:
             continue
         if result := _result(ended):
             seqs = (call.seq,) if last is call else (call.seq, last.seq)
             yield Finding("check", TextSpan(call.seq, 0, 0, 0), calls=seqs, detail=f"{'+'.join(kinds)} {result}")
+
+
+def _runs_tests(call: Did) -> bool:
+    return "test" in checks_of(call) and not is_test_script(call) and bool(_result(call))
 
 
 def _result(call: Did) -> str:
@@ -102,11 +109,12 @@ def _result(call: Did) -> str:
     if still_runs(call.output) or call.outcome == "uncertain" or _is_in_background(call):
         return "unknown"
     # Where the exit code is lost, a linter or compiler that complains names a place, and one that says nothing found
-    # nothing. But a test run says something.
+    # nothing.
     if is_lost and _PLACE.search(call.output):
         return "fail"
-    is_silent = not call.output.strip()
-    return "unknown" if is_lost and is_silent and any(kind == "test" for kind, _ in checks) else "pass"
+    # A test run says something. A script with tests that says nothing may have run none of them.
+    is_silent = not call.output.strip() and any(kind == "test" for kind, _ in checks)
+    return "unknown" if is_silent and (is_lost or is_test_script(call)) else "pass"
 
 
 def _diagnosed(output: str) -> str:

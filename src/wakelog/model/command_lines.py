@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from wakelog.model.project_programs import files_made
 from wakelog.model.values import Value
 
 LINE_MAX: Final = 20_000
@@ -77,26 +78,6 @@ _VALUED: Final = re.compile(
 """Options of runners that take the next word as their value."""
 _REMOVES: Final = frozenset({"rm", "touch", "unlink", "truncate"})
 _MOVES: Final = frozenset({"mv", "cp", "ln", "install"})
-_MAKES: Final = {
-    "cargo": frozenset({"init", "new"}),
-    "shadcn": frozenset({"init", "add"}),
-    "shadcn-ui": frozenset({"init", "add"}),
-    "npm": frozenset({"init", "create"}),
-    "pnpm": frozenset({"init", "create"}),
-    "yarn": frozenset({"init", "create"}),
-    "bun": frozenset({"init", "create"}),
-    "uv": frozenset({"init"}),
-    "poetry": frozenset({"init", "new"}),
-    "rails": frozenset({"new", "generate", "g"}),
-    "dotnet": frozenset({"new"}),
-    "ng": frozenset({"new", "generate", "g"}),
-    "nest": frozenset({"new", "generate", "g"}),
-    "flutter": frozenset({"create"}),
-    "django-admin": frozenset({"startproject", "startapp"}),
-    "alembic": frozenset({"init", "revision"}),
-}
-"""Programs that write the files of a new project or component, with the verbs for it."""
-_CREATOR: Final = re.compile(r"create-[\w-]+")
 _QUOTED: Final = re.compile(r"['\"\\]")
 _BARE: Final = re.compile(r"[;&|<>()]+|[^\s;&|<>()]+")
 _WORDS: Final = re.compile(r"""(?:[^\s;&|<>()'"\\]+|'[^']*'|"(?:[^"\\]|\\.)*"|\\.)+|[;&|<>()]+""", re.DOTALL)
@@ -300,9 +281,8 @@ def _written_by(command: ShellCommand) -> list[str]:
         return plain
     if program in _MOVES:
         return plain[-1:] if program != "mv" else plain
-    made = program.partition("@")[0]
-    if _CREATOR.fullmatch(made) or (plain and plain[0] in _MAKES.get(made, ())):
-        return ["(a new project)"]
+    if made := files_made(program, words):
+        return made
     if program == "patch":
         return plain[:1] or ["(a patch)"]
     if program == "git" and plain:
