@@ -156,6 +156,7 @@ def test_a_reaction_may_lack_apostrophes_and_manners(words: str) -> None:
     [
         "Now rewrite it to return a list instead of printing it.",
         "ok, but will that be enough for a thousand users?",
+        "ok, but is it broken next time I start it?",
         "Actually, never mind.",
     ],
 )
@@ -207,3 +208,14 @@ def test_the_wrappers_of_an_editor_are_not_the_goal() -> None:
     assert scene.quote(goal) == "sort the list"
     notice = "<timestamp>Monday</timestamp>\n<system_notification>\nA task has ended.\n</system_notification>\n"
     assert "goal" not in _after(_worked(), f"{notice}<user_query>Go on.</user_query>")
+
+
+def test_the_same_rejection_again_is_shown_once_but_a_failure_is_told_again() -> None:
+    carry = Carry()
+    derive(_worked().done(), carry)
+    kinds = [
+        {f.kind for f in derive(Scene(turn).user(words).edits().says("Done.").done(), carry)}
+        for turn, words in enumerate(("rollback", "rollback", "it still fails", "it still fails"), 1)
+    ]
+    assert ["correction" in kind for kind in kinds] == [True, False, False, False]
+    assert ["failure_report" in kind for kind in kinds] == [False, False, True, True]

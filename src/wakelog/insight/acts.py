@@ -60,7 +60,7 @@ _COUNTS: Final = re.compile(
 def act_of(call: Did) -> Act:
     """The act of a call, whether it succeeded or not."""
     act = act_of_call(call.tool, call.effect, call.input, has_files=bool(call.files))
-    return "check" if act == "run" and checks_of(call) else act
+    return "check" if act == "run" and _counts_tests(call) else act
 
 
 def checks_of(call: Did) -> list[str]:
@@ -70,7 +70,11 @@ def checks_of(call: Did) -> list[str]:
         kind = check_of_tool(plain_name(call.tool))
         return [kind] if kind else []
     commands = shell_commands(command_line(call.input))
-    return checks_in(commands) or (["test"] if is_test_script(call) and _COUNTS.search(call.output) else [])
+    return checks_in(commands) or (["test"] if _counts_tests(call) else [])
+
+
+def _counts_tests(call: Did) -> bool:
+    return is_test_script(call) and bool(_COUNTS.search(call.output))
 
 
 def is_test_script(call: Did) -> bool:

@@ -68,20 +68,19 @@ _NOT_RUN: Final = re.compile(
 def find_checks(turn: TurnBlocks) -> Iterator[Finding]:
     """Each call that ran a check, as `test pass`, `test+lint fail` or `build unknown`."""
     calls = [block for block in turn.blocks if isinstance(block, Did)]
+    checks = [
+        (n, call, is_test_script(call)) for n, call in enumerate(calls) if checks_of(call) or is_test_script(call)
+    ]
     # Where a turn runs tests with a runner, a script that is a test only by its name tries something.
-    has_runner = any(_runs_tests(call) for call in calls)
-    for n, call in enumerate(calls):
+    has_runner = any(not is_script and "test" in checks_of(call) and _result(call) for _, call, is_script in checks)
+    for n, call, is_script in checks:
         ended, last = with_later_output(call, calls[n + 1 :])
-        kinds = checks_of(ended) or (["test"] if not has_runner and is_test_script(call) else [])
+        kinds = checks_of(ended) or (["test"] if is_script and not has_runner else [])
         if not kinds:
             continue
         if result := _result(ended):
             seqs = (call.seq,) if last is call else (call.seq, last.seq)
             yield Finding("check", TextSpan(call.seq, 0, 0, 0), calls=seqs, detail=f"{'+'.join(kinds)} {result}")
-
-
-def _runs_tests(call: Did) -> bool:
-    return "test" in checks_of(call) and not is_test_script(call) and bool(_result(call))
 
 
 def _result(call: Did) -> str:

@@ -16,7 +16,7 @@ from wakelog.insight.blocks import Finding, SpokenText, TurnBlocks
 from wakelog.insight.cues import phrases
 from wakelog.insight.dialogue import ASKS_WHAT, HeardTurn, is_service, last_agent_words
 from wakelog.insight.sentences import TEXT_MAX, Sentence, sentences_of
-from wakelog.insight.user_words import ASKED, words_of
+from wakelog.insight.user_words import ASKED, is_repeated, words_of
 
 SENTENCES_MAX: Final = 12
 """How many sentences at the start of the user's words are read."""
@@ -175,7 +175,9 @@ _FORBIDS: Final = re.compile(r"(?:please )?(?:don['’]t|do not|never)\b", re.IG
 _IF_INSTEAD: Final = re.compile(
     r"\b(?:if|whether|could|can|would|is it possible|possible|in case)\b[^.;\n]*\binstead\b|\binstead\b[^.\n]*\?", re.I
 )
-_SUPPOSES: Final = re.compile(r"^(?:if|in case)\b|\b(?:check|see|find out|know) (?:if|whether)\b", re.IGNORECASE)
+_SUPPOSES: Final = re.compile(
+    r"^(?:if|in case)\b|\b(?:check|see|find out|know) (?:if|whether)\b|\bnext time\b|\bwhat if\b", re.IGNORECASE
+)
 _AS_INSTEAD: Final = re.compile(r"instead of\b", re.IGNORECASE)
 """A question that starts so asks for another way."""
 _WISH: Final = phrases(
@@ -230,6 +232,8 @@ def find_corrections(turn: TurnBlocks, heard: Sequence[HeardTurn]) -> Iterator[F
             best = (score, kind, piece)
     if best is None or best[0] < _SCORE_MIN:
         best = _reaction_by_place(turn, block.text[start:end], sentences, heard[-1])
+    if best is not None and best[1] != "failure_report" and is_repeated(block.text[start:end], heard):
+        return  # said before, and shown there
     if best is not None:
         score, kind, piece = best
         yield Finding(kind, block.span(start + piece.start, start + piece.end), score=score)

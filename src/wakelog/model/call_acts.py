@@ -51,7 +51,7 @@ _LOOK_TOOLS: Final = re.compile(
     r"|read_?file|tool_?search|bash_?output)([_A-Z].*)?|(codebase|file|semantic|code)_?search)$"
 )
 _PLAN_TOOLS: Final = re.compile(
-    r"((manage_)?todo_?(write|list)?|write_?todos|update_?(plan|topic)|exit_?plan_?mode|enter_?plan_?mode"
+    r"((manage_|update_)?todo_?(write|list)?|write_?todos|update_?(plan|topic)|exit_?plan_?mode|enter_?plan_?mode"
     r"|task_?(create|update|list)|think|ask_?(user|followup).*)$",
     re.I,
 )
