@@ -154,6 +154,12 @@ def test_what_a_command_printed_is_told_from_what_is_said_about_it(tmp_path: Pat
     assert told["payload"]["metadata"]["about"].endswith("Process exited with code 2\nOutput:\n")
 
 
+def test_a_command_that_still_runs_says_in_its_output_where_the_rest_comes_from(tmp_path: Path) -> None:
+    text = "Wall time: 1.0 seconds\nProcess running with session ID 4711\nOutput:\nbuilding\n"
+    lines = [meta(), *prompt("Go", TURN), call("c", "exec_command", {"cmd": "make"}), result("c", text)]
+    assert seen(tmp_path, lines).calls["c"].output == text
+
+
 def test_an_event_at_the_end_of_a_call_tells_how_it_ended(tmp_path: Path) -> None:
     end = event("mcp_tool_call_end", call_id="c", result={"Ok": {"content": [], "isError": True}})
     lines = [meta(), *prompt("Go", TURN), call("c", "docs__search", {"q": 1}), end, result("c", "nothing found")]

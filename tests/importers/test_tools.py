@@ -25,3 +25,8 @@ def test_several_commands_of_one_call_are_lines() -> None:
     assert shell_command({"commands": ["ls", "rm x"]}) == "ls\nrm x"
     assert effect_of("run_commands", {"commands": ["ls"]}) == "read"
     assert effect_of("run_commands", {"commands": ["ls", "rm x"]}) == "external"
+
+
+def test_a_command_may_be_named_with_capital_letters() -> None:
+    assert effect_of("run_command", {"CommandLine": "ls src"}) == "read"
+    assert effect_of("run_command", {"CommandLine": "make"}) == "external"

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.insight.turns import Scene
-from wakelog.insight.pending import find_pending
+from wakelog.insight.pending import find_pending, open_items
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,9 @@ from wakelog.insight.pending import find_pending
 def test_what_is_left_is_quoted_and_never_a_title(text: str, quote: str) -> None:
     scene = Scene().edits().says(text)
     assert "".join(scene.quote(found) for found in find_pending(scene.done())) == quote
+
+
+def test_a_todo_list_may_be_a_checklist() -> None:
+    todos = {"todos": "- [x] read the code\n- [-] write the parser\n[ ] write the tests\nno item"}
+    assert open_items(todos) == ["write the parser", "write the tests"]
+    assert [f.calls for f in find_pending(Scene().calls("update_todo_list", todos).done())] == [(1000,)]

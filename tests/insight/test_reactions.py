@@ -93,3 +93,129 @@ def test_the_same_words_again_set_no_goal() -> None:
     for turn in range(3):
         found = derive(Scene(turn + 1).user("It's been an hour and you still failed").edits().done(), carry)
         assert [f.detail for f in found if f.kind == "goal"] == ["carried" if turn else ""]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Start implementation",
+        "ok, implement the plan",
+        "Looks good. Please implement.",
+        "apply all the changes",
+        '@agent Pause: "Continue to iterate?"',
+        "Implement the plan as specified, it is attached for your reference. Do not edit the plan file.",
+        "yes, please add badges in all four places",
+        "yes, add the badges",
+    ],
+)
+def test_words_that_only_let_the_agent_go_on_carry_the_goal(words: str) -> None:
+    asked = "The cards have no badges. Would you like me to add badges to these cards?"
+    assert _after(_worked(asked), words)["goal"].detail == "carried"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "yes, please add a footer",
+        "yes, add the badges only to the first card",
+        "Implement the search page",
+        "Start the server and open the page",
+        "I just ran it, can you look at the log?",
+    ],
+)
+def test_words_that_ask_for_more_than_was_offered_are_a_goal(words: str) -> None:
+    asked = "The cards have no badges. Would you like me to add badges to these cards?"
+    assert _after(_worked(asked), words)["goal"].detail == ""
+
+
+def test_a_go_ahead_at_the_start_of_a_session_that_was_cut_carries_a_goal_that_is_not_there() -> None:
+    goal = _after(Scene(0).says("Here is the plan. Shall I proceed?"), "Start implementation")["goal"]
+    assert (goal.detail, goal.reason) == ("carried", None)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "it doesnt save",
+        "thats wrong, use the other file",
+        "its still slow",
+        "rollback",
+        "can you undo that?",
+        "the menu is blank",
+        "that did not help",
+        "go back to the old layout",
+        "You should have asked before",
+    ],
+)
+def test_a_reaction_may_lack_apostrophes_and_manners(words: str) -> None:
+    assert _after(_worked(), words).keys() & {"correction", "redirect", "failure_report"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Now rewrite it to return a list instead of printing it.",
+        "ok, but will that be enough for a thousand users?",
+        "ok, but is it broken next time I start it?",
+        "Actually, never mind.",
+    ],
+)
+def test_the_next_wish_and_a_doubt_reject_nothing(words: str) -> None:
+    assert not _after(_worked(), words).keys() & {"correction", "redirect", "failure_report"}
+
+
+def test_the_next_wish_after_a_refused_call_rejects_nothing() -> None:
+    refused = Scene(0).user("make it fast").calls("Edit", {"file_path": "a.py"}, fails=True, output=_REJECTED)
+    assert "redirect" in _after(refused, "Use a list.")
+    assert "redirect" not in _after(refused, "Now add a page for the owner.")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "From now on write the tests first.",
+        "Never push without asking me.",
+        "You should always run the linter.",
+        "In this project we use tabs.",
+        "i like to keep helpers beside their page",
+        "I'd prefer short names.",
+        "do not delete files unless I say so",
+    ],
+)
+def test_a_wish_that_holds_on_is_a_preference(words: str) -> None:
+    assert "preference" in _after(_worked(), words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "I would like to split the page into two.",
+        "Please use the second file.",
+        "I think we should sort by name.",
+        "I have never had this before.",
+        "Make sure that it builds.",
+        "Do not create it again.",
+    ],
+)
+def test_a_wish_for_the_next_step_is_no_preference(words: str) -> None:
+    assert "preference" not in _after(_worked(), words)
+
+
+def test_the_wrappers_of_an_editor_are_not_the_goal() -> None:
+    prompt = "<USER_REQUEST>\nsort the list\n</USER_REQUEST>\n<ADDITIONAL_METADATA>\nlocal time\n</ADDITIONAL_METADATA>"
+    scene = Scene(1).user(prompt)
+    (goal,) = [f for f in derive(scene.done(), Carry()) if f.kind == "goal"]
+    assert scene.quote(goal) == "sort the list"
+    notice = "<timestamp>Monday</timestamp>\n<system_notification>\nA task has ended.\n</system_notification>\n"
+    assert "goal" not in _after(_worked(), f"{notice}<user_query>Go on.</user_query>")
+
+
+def test_the_same_rejection_again_is_shown_once_but_a_failure_is_told_again() -> None:
+    carry = Carry()
+    derive(_worked().done(), carry)
+    kinds = [
+        {f.kind for f in derive(Scene(turn).user(words).edits().says("Done.").done(), carry)}
+        for turn, words in enumerate(("rollback", "rollback", "it still fails", "it still fails"), 1)
+    ]
+    assert ["correction" in kind for kind in kinds] == [True, False, False, False]
+    assert ["failure_report" in kind for kind in kinds] == [False, False, True, True]

@@ -6,10 +6,23 @@ import re
 from typing import Final
 
 from wakelog.insight.blocks import Did
-from wakelog.model.call_acts import SHELL_TOOLS, Act, act_of_call
-from wakelog.model.command_lines import command_line, patched_files, written_files
+from wakelog.model.call_acts import PATHS, SHELL_TOOLS, Act, act_of_call, plain_name
+from wakelog.model.check_programs import check_of_tool, checks_in, runs_test_script
+from wakelog.model.command_lines import command_line, patched_files, shell_commands, written_files
+from wakelog.model.values import Value
 
-__all__ = ["Act", "act_of", "files_of", "is_refused", "is_rejected", "is_scratch", "target_of", "works_on_files"]
+__all__ = [
+    "Act",
+    "act_of",
+    "checks_of",
+    "files_of",
+    "is_refused",
+    "is_rejected",
+    "is_scratch",
+    "is_test_script",
+    "target_of",
+    "works_on_files",
+]
 
 _REFUSED: Final = re.compile(
     r"patch rejected by user|has (?:NOT|not) been applied|edit has introduced (?:new )?(?:syntax )?error"
@@ -29,25 +42,52 @@ _THROWN_AWAY: Final = re.compile(
     r"^(?:/private)?/(?:var/)?tmp(?:/|$)|^\$\{?\w+\}?\*?$|^\$\{?(?:TMPDIR|TMP|TEMP)\b|^\$\("
     r"|(?:^|/)(?:node_modules|__pycache__|\.next|\.nuxt|\.turbo|\.cache|\.vite|\.parcel-cache|\.pytest_cache"
     r"|\.mypy_cache|\.ruff_cache|dist|build|target|out|coverage|htmlcov|\.coverage|\.eggs|[\w.*-]+\.egg-info)/*\*?$"
-    r"|(?:^|/)(?:node_modules|__pycache__|\.next|\.turbo|\.cache)/"
+    r"|(?:^|/)(?:node_modules|__pycache__|\.next|\.turbo|\.cache|\.local/(?:state|share))/"
 )
-"""What a shell writes for itself: in a directory for temporary files, only in a variable, or made anew by each
-build."""
+"""What a shell writes for itself: in a directory for temporary files or for the state of programs, only in a variable,
+or made anew by each build."""
 _REPLACED: Final = frozenset({"old_string", "old_str", "edits"})
 """Arguments of tools that replace text."""
-_PATHS: Final = ("file_path", "path", "notebook_path", "absolute_path", "filename", "target_file", "filePath", "file")
+_COUNTS: Final = re.compile(
+    r"\b\d+ (?:tests? |specs? |checks? |assertions? )?(?:passed|failed|passing|failing)\b"
+    r"|\b(?:passed|failed|failures)\b[ \t]*[:=][ \t]*\d|\b\d+ ?/ ?\d+\b[^\n]{0,20}\bpass(?:ed|ing)?\b"
+    r"|^Ran \d+ tests? in\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""How many tests have passed or failed, as a test says at its end."""
 
 
 def act_of(call: Did) -> Act:
     """The act of a call, whether it succeeded or not."""
-    return act_of_call(call.tool, call.effect, call.input, has_files=bool(call.files))
+    act = act_of_call(call.tool, call.effect, call.input, has_files=bool(call.files))
+    return "check" if act == "run" and _counts_tests(call) else act
+
+
+def checks_of(call: Did) -> list[str]:
+    """The kinds of check that a call ran, each once. A script that is a test by its name is one if it says how many
+    tests have passed; otherwise it may only try something."""
+    if not SHELL_TOOLS.search(call.tool):
+        kind = check_of_tool(plain_name(call.tool))
+        return [kind] if kind else []
+    commands = shell_commands(command_line(call.input))
+    return checks_in(commands) or (["test"] if _counts_tests(call) else [])
+
+
+def _counts_tests(call: Did) -> bool:
+    return is_test_script(call) and bool(_COUNTS.search(call.output))
+
+
+def is_test_script(call: Did) -> bool:
+    """Whether a call runs a script that is a test by its name, and writes none."""
+    line = command_line(call.input) if SHELL_TOOLS.search(call.tool) else ""
+    return any(map(runs_test_script, shell_commands(line))) and not written_files(line)
 
 
 def works_on_files(call: Did) -> bool:
     """Whether a call is work on a computer: a shell command, or one that names a file."""
     if call.files or SHELL_TOOLS.search(call.tool) or command_line(call.input):
         return True
-    return isinstance(call.input, dict) and any(isinstance(call.input.get(name), str) for name in _PATHS)
+    return isinstance(call.input, dict) and any(isinstance(call.input.get(name), str) for name in PATHS)
 
 
 def is_refused(call: Did) -> bool:
@@ -72,12 +112,20 @@ def files_of(call: Did) -> list[str]:
     if act_of(call) != "write":
         return []
     if isinstance(call.input, dict):
-        for name in _PATHS:
+        for name in PATHS:
             if isinstance(call.input.get(name), str):
                 return [str(call.input[name])]
+        if named := _listed_files(call.input):
+            return named
         texts = [v for v in call.input.values() if isinstance(v, str)]
         return [p for t in texts for p in patched_files(t)] or ["(a file)"]
     return patched_files(line) or ["(a file)"]
+
+
+def _listed_files(given: dict[str, Value]) -> list[str]:
+    """The files that a list of edits names."""
+    edits = [edit for value in given.values() if isinstance(value, list) for edit in value if isinstance(edit, dict)]
+    return list(dict.fromkeys(str(edit[name]) for edit in edits for name in PATHS if isinstance(edit.get(name), str)))
 
 
 def is_scratch(call: Did) -> bool:
@@ -92,4 +140,4 @@ def is_scratch(call: Did) -> bool:
 def target_of(call: Did) -> str:
     """The file that a call was to change, whether it did or not; empty if it names none."""
     given = call.input if isinstance(call.input, dict) else {}
-    return next((str(given[name]) for name in _PATHS if isinstance(given.get(name), str)), "")
+    return next((str(given[name]) for name in PATHS if isinstance(given.get(name), str)), "")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-from wakelog.insight.acts import act_of, files_of
+from wakelog.insight.acts import checks_of, files_of, is_test_script
+from wakelog.insight.background import still_runs, with_later_output
 from wakelog.insight.blocks import Did, Finding, TextSpan, TurnBlocks
-from wakelog.model.check_programs import check_of, checks_in
-from wakelog.model.command_lines import ShellCommand, command_line, shell_commands
+from wakelog.model.call_acts import SHELL_TOOLS
+from wakelog.model.check_programs import check_of, runs_test_script
+from wakelog.model.command_lines import command_line, shell_commands
 
 _FAILED: Final = re.compile(
     r"^(?:FAIL|FAILED|--- FAIL|ERROR|FAILURES!?|FAILURE:)(?=\W|$)|\b[1-9]\d* (?:tests? )?(?:failed|failures?"
@@ -33,10 +35,10 @@ _PASSED: Final = re.compile(
     r"|Build succeeded"
     r"|[Cc]ompiled successfully|\bbuilt in \d|^PASS\b|^# fail 0\b|All tests passed|Successfully ran target"
     r"|\b(?i:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[:= >]+0\b|Passed! +- Failed: +0"
-    r"|^TOTAL: \d+ SUCCESS",
+    r"|^TOTAL: \d+ SUCCESS|\b[Pp]assed: +[1-9]",
     re.MULTILINE,
 )
-_MIXED: Final = re.compile(r"\b[1-9]\d* fail|^FAIL", re.MULTILINE)
+_MIXED: Final = re.compile(r"\b[1-9]\d* fail|^FAIL|\b[Ff]ailed: +[1-9]", re.MULTILINE)
 """A failure beside which others have passed."""
 _PLACE: Final = re.compile(
     r"^(?:\./)?[\w./\\-]+\.\w{1,5}[:(]\d+(?:[:,]\d+)?\)?:? (?!.*(?i:warning|note:))\S", re.MULTILINE
@@ -46,7 +48,15 @@ _STOPPED: Final = re.compile(
     r"Sibling tool call errored|The user doesn't want to proceed with this tool use|^The user denied"
     r"|^\W*(?:\[Request )?[Ii]nterrupted (?:by (?:the )?user\b|[·•-] )|^\W*(?:Interrupted|Cancell?ed|Aborted)\W*$"
 )
-_STARTED: Final = re.compile(r"running in (?:the )?background|moved to (?:the )?background|still running\b", re.I)
+_CLEAN: Final = re.compile(
+    r"\bno (?:\w+ ){0,3}(?:errors?|problems?|issues?|diagnostics|lints?)\b|^\s*\[\s*\]", re.IGNORECASE
+)
+_COMPLAINS: Final = re.compile(
+    r"\b[1-9]\d* (?:\w+ )?(?:errors?|problems?|issues|diagnostics)\b|<errors?\b"
+    r"|\bseverity\W{1,4}(?:error\b|[18]\b)|\berror\b(?=\W*(?:\w+ ){0,2}(?:line|at|\d|\[|TS))|^\W*error\b\W",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What the diagnostics of an editor say, if there are errors."""
 _NOT_RUN: Final = re.compile(
     r"command not found|No module named (?:pytest|mypy|ruff|flake8|tox|nose)\b|^missing script:|Missing script:"
     r"|unknown command|no such (?:command|task)|executable file not found|not recognized as (?:an internal|the name of)"
@@ -57,17 +67,23 @@ _NOT_RUN: Final = re.compile(
 
 def find_checks(turn: TurnBlocks) -> Iterator[Finding]:
     """Each call that ran a check, as `test pass`, `test+lint fail` or `build unknown`."""
-    for call in turn.blocks:
-        if not isinstance(call, Did) or act_of(call) != "check":
+    calls = [block for block in turn.blocks if isinstance(block, Did)]
+    checks = [
+        (n, call, is_test_script(call)) for n, call in enumerate(calls) if checks_of(call) or is_test_script(call)
+    ]
+    # Where a turn runs tests with a runner, a script that is a test only by its name tries something.
+    has_runner = any(not is_script and "test" in checks_of(call) and _result(call) for _, call, is_script in checks)
+    for n, call, is_script in checks:
+        ended, last = with_later_output(call, calls[n + 1 :])
+        kinds = checks_of(ended) or (["test"] if is_script and not has_runner else [])
+        if not kinds:
             continue
-        commands = shell_commands(command_line(call.input))
-        result = _result(call, commands)
-        if result:
-            kinds = "+".join(checks_in(commands))
-            yield Finding("check", TextSpan(call.seq, 0, 0, 0), calls=(call.seq,), detail=f"{kinds} {result}")
+        if result := _result(ended):
+            seqs = (call.seq,) if last is call else (call.seq, last.seq)
+            yield Finding("check", TextSpan(call.seq, 0, 0, 0), calls=seqs, detail=f"{'+'.join(kinds)} {result}")
 
 
-def _result(call: Did, commands: Sequence[ShellCommand]) -> str:
+def _result(call: Did) -> str:
     """`pass`, `fail`, or `unknown` if neither the exit code nor the output says it; empty if the check did not run."""
     if call.outcome in ("denied", "abandoned") or _STOPPED.search(call.output):
         return ""
@@ -76,7 +92,11 @@ def _result(call: Did, commands: Sequence[ShellCommand]) -> str:
         return ""
     if call.outcome in ("failed", "timed_out"):
         return "fail"
+    if not SHELL_TOOLS.search(call.tool):
+        return _diagnosed(call.output)
+    commands = shell_commands(command_line(call.input))
     checks = [(kind, c.is_piped) for c in commands if (kind := check_of(c))]
+    checks = checks or [("test", c.is_piped) for c in commands if runs_test_script(c)]
     if has_failed:
         # The word may be in a test's name or in a summary like "0 failed". A clear pass outweighs such a line, but not
         # the failure of another check.
@@ -85,24 +105,34 @@ def _result(call: Did, commands: Sequence[ShellCommand]) -> str:
     if has_passed:
         return "pass"
     is_lost = all(lost for _, lost in checks)
-    if _STARTED.search(call.output[:400]) or call.outcome == "uncertain" or _is_in_background(call):
+    if still_runs(call.output) or call.outcome == "uncertain" or _is_in_background(call):
         return "unknown"
     # Where the exit code is lost, a linter or compiler that complains names a place, and one that says nothing found
-    # nothing. But a test run says something.
+    # nothing.
     if is_lost and _PLACE.search(call.output):
         return "fail"
-    is_silent = not call.output.strip()
-    return "unknown" if is_lost and is_silent and any(kind == "test" for kind, _ in checks) else "pass"
+    # A test run says something. A script with tests that says nothing may have run none of them.
+    is_silent = not call.output.strip() and any(kind == "test" for kind, _ in checks)
+    return "unknown" if is_silent and (is_lost or is_test_script(call)) else "pass"
+
+
+def _diagnosed(output: str) -> str:
+    """The result of an editor's tool, which returns a text or a list whether there are errors or not."""
+    if _CLEAN.search(output):
+        return "pass"
+    if _COMPLAINS.search(output) or _FAILED.search(output):
+        return "fail"
+    return "pass" if output.strip() else "unknown"
 
 
 def _is_in_background(call: Did) -> bool:
     given = call.input if isinstance(call.input, dict) else {}
-    return any(given.get(name) is True for name in ("run_in_background", "is_background", "background"))
+    return any(given.get(name) is True for name in ("run_in_background", "is_background", "isBackground", "background"))
 
 
 def has_failed_check(call: Did) -> bool:
     """Whether a call ran a check that failed."""
-    return _result(call, shell_commands(command_line(call.input))) == "fail"
+    return _result(call) == "fail"
 
 
 def find_files(turn: TurnBlocks) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from wakelog.insight.blocks import Finding, SpokenText, TurnBlocks
 from wakelog.insight.cues import phrases
 from wakelog.insight.dialogue import ASKS_WHAT, HeardTurn, is_service, last_agent_words
 from wakelog.insight.sentences import TEXT_MAX, Sentence, sentences_of
-from wakelog.insight.user_words import ASKED, words_of
+from wakelog.insight.user_words import ASKED, is_repeated, words_of
 
 SENTENCES_MAX: Final = 12
 """How many sentences at the start of the user's words are read."""
@@ -29,18 +29,20 @@ _FAILS: Final = phrases(
     (?:still|again)\b.{0,40}\b<bad>
     (?:is|are|'s|'re) still (?!fine|ok|okay|good|valid|true|needed|in progress|working|passing|open)\w+
     (?:does|did|do|is|are|was|were|has|have)(?: not|n't)\b.{0,30}\b<does>
-    (?:is|are|'s|'re) not \w+ing
+    (?:is|are|'s|'re) not (?:\w+ing|centered|aligned|saved|updated|applied|fixed|shown|displayed|rendered|visible)
     not (?:working|loading|showing|building|passing)
     no \w+(?: or \w+)? (?:is|are|was|were) \w+ing
     (?:^|it |this |now )(?:fails|failed|crashes|crashed|broke|breaks)
     (?:is|are) (?:gone|missing|broken|empty) (?:now|again)|disappeared|works,? but
-    getting (?:this|an?|the) (?:error|exception|warning|[45]\d\d)
+    getting (?:(?:this|an?|the) )?(?:\w+ )?(?:errors?|exceptions?|warnings?|[45]\d\d)
     (?:i|we)(?:'m| am|'re| are)?(?: \w+)? (?:get|got|see|saw|hit|face|receive)(?:t?ing|d)? (?:\w+ ){0,2}<fault>
     ^(?:it|this|that)(?:'s| is) (?:still |now |always |just )?<harms>
     (?:the )?same (?:error|problem|issue|result)
     tests? (?:is|are|still)? ?fail(?:s|ed|ing)? (?:now|again|with)|tests? (?:is|are) (?:now |still )?failing
     there(?:'s| is) (?:an?|still) (?:error|problem|issue|bug)
-    nothing (?:happens|happened)
+    nothing (?:happens|happened|changed|appears|shows)
+    ^(?:still )?not fixed
+    (?:it|this|that) did(?: not|n't) (?!matter|need|mean|have)\w+
     ^(?:\w+,? )?now (?:it's|i get|we get|i got|i'm getting)\b.{0,60}\b(?:error|unauthorized|forbidden|denied|[45]\d\d)
     ^(?:build|compile|compilation|runtime|test|type|lint) (?:errors?|failures?)
     failed to (?:resolve|fix|solve)|seems to have failed
@@ -54,7 +56,8 @@ _FAILS: Final = phrases(
     harms="duplicating, repeating, overwriting, ignoring, throwing, crashing, failing, hanging, blocking, breaking,"
     "losing, skipping, overlapping, freezing, flickering, deleting, missing",
     does="work\\w*, load\\w*, show\\w*, compil\\w*, build\\w*, run\\w*, pass\\w*, appear\\w*, happen\\w*, start\\w*,"
-    "render\\w*, open\\w*, enabl\\w*, updat\\w*, sav\\w*, display\\w*, respond\\w*, visible, clickable, align\\w*",
+    "render\\w*, open\\w*, fix\\w*, help\\w*, solv\\w*, enabl\\w*, updat\\w*,"
+    "sav\\w*, display\\w*, respond\\w*, visible, clickable, align\\w*",
 )
 _PASTED: Final = re.compile(
     r"""(?:[^\n]{0,60}\n\s*)?(?:```|\"{3}|'{3})(?:(?!```|\"{3}|'{3}).)*?\b(?:error|exception|traceback|failed)\b""",
@@ -82,9 +85,12 @@ _REJECTS: Final = phrases(
     not what i|i (?:meant|said|told you)|as i said
     i (?:didn't|did not|never) (?:ask|want|say|mean)
     i (?:actually |really )?(?:don't|do not) want (?:a|an|the|you|any|it|this|that)
-    you (?:should(?:n't| not)|must not|didn't|did not|forgot|missed|misunderstood|removed|broke|deleted|ignored)
+    you (?:should(?:n't| not|'ve| have)|must not|didn't|did not|forgot|missed|misunderstood|removed|broke|deleted)
+    you ignored
     ^(?:please )?(?:don't|do not|never) (?!<mild>)\w+
-    ^(?:please |now |then )?(?:revert|undo|roll back|restore)
+    ^(?:please |now |then )?(?:revert|undo|roll ?back|restore)
+    ^(?:please |now |then |let's )?go back to (?:the (?:previous|old|original|earlier|last)|what|where|how)
+    (?:was|were|looked) better before|looks? worse
     put (?:it|that|this) back
     neither of (?:those|these|them)
     doesn't (?:make sense|seem right|look right)
@@ -108,7 +114,11 @@ _REJECTS: Final = phrases(
     mild="worry, forget, hesitate, mind, know, have, think, see, need, like, remember, care, want",
 )
 _TOO_MUCH: Final = phrases(
-    r"(?:is|are|looks?|seems?|feels?) (?:\w+ )?too (?!bad|soon|good|late to)\w+|not a (?:big )?fan of"
+    r"""
+    (?:is|are|looks?|seems?|feels?) (?:\w+ )?too (?!bad|soon|good|late to)\w+|not a (?:big )?fan of
+    ^(?:\w+ )?(?:the|my|all|this|that)(?: [\w-]+){0,3} (?:is|are|looks?) (?:\w+ )?<amiss>
+    """,
+    amiss="wrong, broken, blank, gone, messed up, misaligned, cut off",
 )
 """To a coding agent, it is not as it should be."""
 _REDIRECTS: Final = phrases(
@@ -123,6 +133,17 @@ _REDIRECTS: Final = phrases(
     ^(?:\w+,? )?change of plans?|on second thought|changed my mind
     """
 )
+_MOVES_ON: Final = re.compile(
+    r"(?:(?:ok|okay|great|good|perfect|nice|thanks|alright|and)[,.! ]+)*(?:(?:now|next|then|also),? "
+    r"(?!(?:it|i|we|the|there|this|that)\b)\w+|i (?:need|want) you to\b)",
+    re.IGNORECASE,
+)
+"""It asks for the next thing, so it rejects nothing."""
+_DOUBTS: Final = re.compile(
+    r"(?:yes|yeah|yep|ok|okay|sure),? but\b.*\?$|actually,? never ?mind\b", re.IGNORECASE | re.DOTALL
+)
+"""A question about later, or words that end the matter."""
+_UNDOES: Final = re.compile(r"(?:can|could|would) (?:you|we) (?:please )?(?:revert|undo|roll ?back)\b", re.IGNORECASE)
 _AGAIN: Final = re.compile(
     r"(?:(?:but|please|sorry)[, ]+)*(?:can|could|would) you (?:please )?(?:check|look|try|verify)(?: \w+){0,2} again\b",
     re.I,
@@ -154,28 +175,41 @@ _FORBIDS: Final = re.compile(r"(?:please )?(?:don['’]t|do not|never)\b", re.IG
 _IF_INSTEAD: Final = re.compile(
     r"\b(?:if|whether|could|can|would|is it possible|possible|in case)\b[^.;\n]*\binstead\b|\binstead\b[^.\n]*\?", re.I
 )
-_SUPPOSES: Final = re.compile(r"^(?:if|in case)\b|\b(?:check|see|find out|know) (?:if|whether)\b", re.IGNORECASE)
+_SUPPOSES: Final = re.compile(
+    r"^(?:if|in case)\b|\b(?:check|see|find out|know) (?:if|whether)\b|\bnext time\b|\bwhat if\b", re.IGNORECASE
+)
 _AS_INSTEAD: Final = re.compile(r"instead of\b", re.IGNORECASE)
 """A question that starts so asks for another way."""
 _WISH: Final = phrases(
     r"""
-    always|never(?! ?mind)|from now on|in (?:the )?future|going forward
-    every time|whenever|by default|as a rule|for the rest of
-    i (?:really |strongly |always |would |do |don't |do not )?(?:prefer|like it when|don't like|hate|want to use)
-    i (?:do not|don't) want|i'd (?:prefer|rather)
-    ^(?:please |also |and |just )*make sure (?:to|you|that you)
-    (?:don't|do not|never) (?:ever )?(?:use|commit|push|touch|modify|add|create|run)
-    as long as|(?:it|they|this|that|we|you|\w+s) must (?:not|be|have)|only (?:use|if|want)
-    please (?:always|never|don't|avoid|keep|use)
-    prefer(?:ably|ence|red)?
-    i think (?:we|it|you|the \w+) should|is (?:less|more) important
-    no (?:comments|emojis?|mocks?|insurance)
+    (?:^|[,;:(-] ?|please |should |must |to |and |but |you |we )(?:always|never(?! ?mind)) (?!<past>|\w+ed\b)\w+
+    from now on|in (?:the )?future,? (?:please |you |we |i |do |don't |use |always |never )|going forward
+    every time|whenever you|as a rule|for the rest of
+    in this (?:project|repo|repository|codebase),? (?:we|you|use|please|do|don't|always|never)
+    (?:don't|do not) ever
+    (?:don't|do not|never) \w+(?: \w+){0,4} (?:without (?:asking|my|me)|unless i|until i)
+    ask (?:me )?(?:first )?before (?:you |\w+ing)
+    i (?:really |strongly |always |usually |generally |do )*(?:prefer|hate|like (?:to|it when))
+    i(?:'d| would) (?:really |strongly )?(?:prefer|rather)
+    i (?:really )?(?:don't|do not) like (?:it )?when
+    """,
+    past="had, been, have, has, saw, seen, got, heard, was, were, did",
+)
+"""It holds for more than the next step."""
+_CONDITION: Final = phrases(
+    r"""
+    i (?:do not|don't) want|i want to use|as long as|only if|no insurance
     budget|at most|no more than|cheapest
     first,? and (?:if|then)
     """
 )
+"""What a service has to heed for the rest of a dialogue."""
 
 
+_SHORT: Final = re.compile(
+    r"\b(?:(do|does|did|is|are|was|were|has|have|should|could|would)nt|(that|there|it(?=s (?:not|still|too)\b))s)\b",
+    re.IGNORECASE,
+)
 _IS_REQUEST: Final = re.compile(
     r"(?:(?:and|also|ok|okay|then|so|please)[, ]+)*(?:can|could|would|will) (?:you|we)\b", re.I
 )
@@ -198,9 +232,16 @@ def find_corrections(turn: TurnBlocks, heard: Sequence[HeardTurn]) -> Iterator[F
             best = (score, kind, piece)
     if best is None or best[0] < _SCORE_MIN:
         best = _reaction_by_place(turn, block.text[start:end], sentences, heard[-1])
+    if best is not None and best[1] != "failure_report" and is_repeated(block.text[start:end], heard):
+        return  # said before, and shown there
     if best is not None:
         score, kind, piece = best
         yield Finding(kind, block.span(start + piece.start, start + piece.end), score=score)
+
+
+def _spelled(text: str) -> str:
+    """A sentence with the apostrophes that people leave out."""
+    return _SHORT.sub(lambda m: f"{m[1]}n't" if m[1] else f"{m[2]}'s", text)
 
 
 def _reaction_by_place(
@@ -212,6 +253,8 @@ def _reaction_by_place(
     if sentences and (error or _PASTED.match(words[:TEXT_MAX])):
         told = next((s for s in sentences if error and s.start <= error.start() < s.end), sentences[0])
         return _SCORE_MIN, "failure_report", told
+    if sentences and _MOVES_ON.match(sentences[0].text):
+        return None
     if sentences and before.is_rejected:
         return _SCORE_MIN, "redirect", sentences[0]
     statements = [s for s in sentences if "?" not in s.text[-3:]]
@@ -237,8 +280,8 @@ class _Question(msgspec.Struct):
 def _score_kinds(text: str, place: int, question: _Question) -> Iterator[tuple[int, str]]:
     """A score for each kind that matches. A "no" to a question of the agent is primarily an answer, unless a coding
     agent is told why, or what to do."""
-    is_answer = question.is_asked
-    if place < 2 and _AGAIN.match(text):
+    is_answer, text = question.is_asked, _spelled(text)
+    if place < 2 and (_AGAIN.match(text) or _UNDOES.match(text)):
         yield 3, "correction"
     if _ASKS_HOW.match(text) and not _AS_INSTEAD.match(text):
         return
@@ -253,18 +296,22 @@ def _score_kinds(text: str, place: int, question: _Question) -> Iterator[tuple[i
         yield (1 if is_limit or is_plain_no else 3), "correction"
     if place < 3 and not question.is_service and _TOO_MUCH.search(text) and not _SUPPOSES.search(text):
         yield 3, "correction"
+    if _DOUBTS.match(text) or _MOVES_ON.match(text):
+        return
     if _REDIRECTS.search(text) and (_AS_INSTEAD.match(text) or not _IF_INSTEAD.search(text)):
         is_plain = bool(_PREFERS.search(text)) and not _CHANGES.match(text)
         is_plain = is_plain or (question.asks_details and bool(_ACTUALLY.match(text)))
         yield (1 if place > 1 or (is_answer and is_plain) else 3), "redirect"
 
 
-def find_preferences(turn: TurnBlocks) -> Iterator[Finding]:
-    """The first preference of a turn that holds beyond the next step."""
+def find_preferences(turn: TurnBlocks, heard: Sequence[HeardTurn] = ()) -> Iterator[Finding]:
+    """The first preference of a turn that holds beyond the next step. `heard` are the turns before."""
     block, start, end = words_of(turn)
     if block is None or end - start > 2000:
         return
+    wishes = (_WISH, _CONDITION) if is_service(heard) else (_WISH,)
     for piece in sentences_of(block.text[start:end]):
-        if _WISH.search(piece.text) and not piece.text.endswith("?") and not _IS_REQUEST.match(piece.text):
+        is_wish = any(pattern.search(_spelled(piece.text)) for pattern in wishes)
+        if is_wish and not piece.text.endswith("?") and not _IS_REQUEST.match(piece.text):
             yield Finding("preference", block.span(start + piece.start, start + piece.end), score=2)
             return

@@ -15,7 +15,7 @@ _NEXT: Final = re.compile(
     r"^\W*(?:(?:the|my|your|our|suggested|recommended|possible|immediate) )*next steps?\b"
     r"|\bnext steps? (?:is|are|would|could|should|remain)|\bnext steps?:"
     r"|\bremaining (?:work|steps?|tasks?|items?)\b|\bstill (?:need|needs|have|has|left|remains?) to\b"
-    r"|\bstill to do\b|\bleft to do\b|\bnot yet (?:done|implemented|started)\b"
+    r"|\bstill (?:to do|open)\b|\bleft to do\b|\bnot yet (?:done|implemented|started)\b"
     r"|\bTODO:|\bfollow[- ]ups?:|\bwhat(?:'s| is) left\b|\byou(?:'ll| will) (?:need|have) to\b|\bI(?:'ll"
     r"| will) (?:come back|follow up)\b",
     re.IGNORECASE,
@@ -24,6 +24,8 @@ _NEXT: Final = re.compile(
 _TITLE: Final = re.compile(
     r"\W*(?:[\w'’-]+[ \t]+){0,6}[\w'’-]+\W*:\W*|\*\*[^*]{1,60}\*\*\W*|(?:\w+ ){0,2}next steps?", re.IGNORECASE
 )
+_UNCHECKED: Final = re.compile(r"^\s*(?:[-*] )?\[[ ~>-]\] +(.+?)\s*$", re.MULTILINE)
+"""A line of a checklist that is not ticked."""
 QUOTED_MAX: Final = 3
 """How many sentences under a title are quoted."""
 
@@ -53,8 +55,9 @@ def find_pending(turn: TurnBlocks) -> Iterator[Finding]:
 
 def open_items(value: Any) -> list[str]:
     """The items that are not done, from the input of a todo list call."""
-    items = next((v for v in value.values() if isinstance(v, list)), []) if isinstance(value, dict) else []
-    found = []
+    given = list(value.values()) if isinstance(value, dict) else []
+    items = next((v for v in given if isinstance(v, list)), [])
+    found = [line for text in given if isinstance(text, str) and not items for line in _UNCHECKED.findall(text)]
     for item in items:
         if isinstance(item, dict) and str(item.get("status", "")).lower() in ("pending", "in_progress", "todo", "open"):
             text = item.get("content") or item.get("step") or item.get("title") or item.get("description")

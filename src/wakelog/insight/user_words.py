@@ -135,11 +135,14 @@ _OWN_WISH: Final = re.compile(
 )
 """It asks for something beyond what was agreed."""
 _NUDGES: Final = re.compile(
-    r"(?:(?:ok|okay|yes|pls|plz|please|great|good|now|and|then|so)[,.! ]+)*"
-    r"(?:pls|plz|next(?: (?:one|step|task|please))?|go(?: go)*|let['’]?s go|y|n|k|ty|thx|\d{1,2}|[a-d]"
+    r"(?:(?:ok|okay|yes|pls|plz|please|great|good|now|and|then|so|let['’]?s|you can)[,.! ]+)*"
+    r"(?:(?:start|begin|implement|execute|apply|do)(?: with)?(?: (?:the|this|that|your|these|those|all|of|it|them))*"
+    r"(?: (?:implementation|implementing|coding|plan|changes|fix(?:es)?|proposal|suggestions?|recommendations?))?"
+    r"(?: as (?:specified|planned|described|proposed|discussed|is))?"
+    r"|pls|plz|next(?: (?:one|step|task|please))?|go(?: go)*|let['’]?s go|y|n|k|ty|thx|\d{1,2}|[a-d]"
     r"|(?:option|choice) \w{1,2}"
     r"|and|again|ready|both|all(?: of (?:them|it|these))?|the (?:first|second|third|last|latter|former)(?: one)?"
-    r"|approved?|accept(?:ed)?|start|begin|finish(?: (?:it|up|this))?|ship it|wait|hold on|(?:just )?(?:one"
+    r"|approved?|accept(?:ed)?|finish(?: (?:it|up|this))?|ship it|wait|hold on|(?:just )?(?:one"
     r"|a) (?:sec|second|moment"
     r"|minute)|(?:wait,? )?let me (?:respond|answer|think|check|see|try|finish)(?: (?:it|that|this|first))?"
     r"|(?:pick up|continue|resume) (?:from )?where (?:you|we) (?:left off|stopped)"
@@ -154,8 +157,16 @@ _GREETS: Final = re.compile(
     r"(?:(?:hi|hey|hello|hiya|good (?:morning|afternoon|evening)|yo)(?: there| all| again)?[\s,.!]*)+", re.IGNORECASE
 )
 _LATER: Final = re.compile(r"(?:no|nope)[,.]? (?:not (?:now|yet)|thanks?|thank you|that'?s (?:all|it|fine))\b", re.I)
-_PROMPTED: Final = re.compile(r'Continue: "Continue to iterate\?"')
-"""An editor's button."""
+_PROMPTED: Final = re.compile(
+    r'(?:Continue|Pause): "Continue to iterate\?"'
+    r"|Implement the plan as specified, it is attached for your reference\b.*",
+    re.DOTALL,
+)
+"""The words of an editor's button."""
+_OFFERS: Final = re.compile(
+    r"\b(?:(?:would you like|do you want|want) me to|(?:shall|should|may|can) (?:i|we))\b[^?]*\?", re.IGNORECASE
+)
+_ASKS_THEN: Final = re.compile(r"(?:(?:so|and|but) )?(?:(?:can|could|would|will) (?:you|we)\b|please\b)", re.IGNORECASE)
 _ORDERS: Final = re.compile(
     r"(?:(?:no|let['’]?s|then|and|now|first|please|just|you|so),? )*(?:add|fix|write|run|create|make|remove"
     r"|change(?! of plans?\b)|implement|update|refactor|start|stop|open|show|check|look|explain|find|list|install|read"
@@ -189,6 +200,8 @@ def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
         return True
     rest = _AGREES.match(words)
     left = words[rest.end() :] if rest else words
+    if rest and _NUDGES.fullmatch(left):
+        return True
     going = _GO_ON.match(left)
     left = left[going.end() :] if going else left
     left = " ".join(s.text for s in sentences_of(left) if not _asks_nothing(s.text, is_service=is_service))
@@ -201,6 +214,8 @@ def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
         return True  # the agent asked whether to go ahead, so the goal is the agreed one
     if not ASKED.search(_OFFER.sub(" ", asked[-400:])) or _TURNS.search(left):
         return False
+    if rest and len(left) <= ANSWER_MAX and _accepts(left, asked[-400:]):
+        return True
     # The agent asked. Words about its question, and words that request nothing, are the answer.
     own = content_words(left)
     if not is_service and ("?" in left or len(left) > ANSWER_MAX or _OWN_WISH.search(left)):
@@ -210,6 +225,15 @@ def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
     if not own or (_ORDERS.match(left) and (rest is None or "please" not in rest[0].lower())):
         return not own
     return len(own & content_words(asked)) >= 0.45 * len(own) or not _REQUEST.search(left)
+
+
+def _accepts(words: str, asked: str) -> bool:
+    """Whether words after a "yes" say again what the agent offered: the same verb, about the same thing."""
+    order, offers = _ORDERS.match(words), " ".join(_OFFERS.findall(asked)).lower()
+    if order is None or not offers or _PART.search(words) or re.search(r"\b(?:but|only|and|first)\b", words):
+        return False
+    verb, things = order[0].rsplit(" ", 1)[-1].lower(), content_words(words[order.end() :])
+    return verb in offers.split() and (not things or bool(things & content_words(offers)))
 
 
 def _is_order(words: str, own: frozenset[str]) -> bool:
@@ -224,6 +248,12 @@ def _asks_nothing(sentence: str, *, is_service: bool) -> bool:
     coding agent for something is an order."""
     if not is_service and len(sentence) > ANSWER_MAX and _REQUEST.search(sentence):
         return False
+    if (
+        not is_service
+        and sentence[:2].lower() == "i "
+        and any(_ASKS_THEN.match(part) for part in _PART.split(sentence)[1:])
+    ):
+        return False  # it tells something, and then requests something
     if any(pattern.fullmatch(sentence) for pattern in (_COURTESY, _GO_ON, _PROMISE, _TELLS)):
         return True
     return bool(_INSISTS.match(sentence)) and not _TURNS.search(sentence.removeprefix("but "))
@@ -235,7 +265,9 @@ def find_goal(turn: TurnBlocks, earlier: Finding | None, heard: Sequence[HeardTu
     block, start, end = words_of(turn)
     if block is None:
         return None
-    if earlier is None and (_GREETS.fullmatch(block.text, start, end) or _NUDGES.fullmatch(block.text, start, end)):
+    if earlier is None and _GREETS.fullmatch(block.text, start, end):
+        return None
+    if earlier is None and not heard and _NUDGES.fullmatch(block.text, start, end):
         return None
     if earlier is not None or heard:
         words, asked = block.text[start:end], last_agent_words(heard)

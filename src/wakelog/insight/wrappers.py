@@ -15,21 +15,22 @@ _STARTS: Final = (
     re.compile(r"^(?:Here's the issue text:\s*\n)?ISSUE:\s*\n", re.MULTILINE),
     re.compile(r"^<pr_description>\s*\n(?:Consider the following PR description:\s*\n)?", re.MULTILINE),
     re.compile(
-        r"^[ \t]*<(?:issue|task|user_query|user_request|user_message|userRequest|feedback|uploaded_files_issue)>\s*"
+        r"^[ \t]*<(?:issue|task|user_query|user_request|user_message|userRequest|USER_REQUEST|feedback"
+        r"|uploaded_files_issue)>\s*"
         r"|<command-args>\s*",
         re.MULTILINE,
     ),
 )
 _ENDS: Final = re.compile(
     r"^(?:INSTRUCTIONS:|<instructions>|# Task Instructions)|</(?:pr_description|issue|task|user_query|user_request"
-    r"|user_message|userRequest|feedback|command-args)>|^Files included in the challenge\b"
+    r"|user_message|userRequest|USER_REQUEST|feedback|command-args)>|^Files included in the challenge\b"
     r"|^--- Content from referenced files ---",
     re.MULTILINE,
 )
 _ASIDE: Final = re.compile(
     r"<(system-reminder|environment_context|environment_details|user_info|git_status|rules|project_layout|additional_data"
     r"|open_and_recently_viewed_files|attachments|editorContext|reminderInstructions|user_action|image_files|ide_selection|ide_opened_file|local-command-\w+|command-name"
-    r"|user_instructions"
+    r"|user_instructions|timestamp|ADDITIONAL_METADATA|USER_SETTINGS_CHANGE"
     r"|command-message|bash-input|bash-stdout|bash-stderr|task-notification|hook\w*|attached_files)\b[^>]*>.*?</\1>",
     re.DOTALL,
 )
@@ -46,7 +47,8 @@ _NO_WORDS: Final = re.compile(
 _PLACEHOLDER: Final = re.compile(r"(?:\[(?:REDACTED|Image|Pasted|Attach)[^\]\n]*\]\s*)+$", re.IGNORECASE)
 """A placeholder for words or images that are not here."""
 _NOTICE: Final = re.compile(
-    r"\s*<(?:system[-_]notification|task[-_]notification|new-diagnostics|background[-_]task)\b", re.IGNORECASE
+    r"\s*(?:<timestamp>[^<]*</timestamp>\s*)?<(?:system[-_]notification|task[-_]notification|new-diagnostics|background[-_]task)\b",
+    re.IGNORECASE,
 )
 """A prompt that a harness wrote, whatever it asks for."""
 _STOP: Final = re.compile(r"\s*#+(?:STOP|END|TRANSFER)#+\s*$")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from wakelog.model.check_programs import checks_in
+from wakelog.model.check_programs import check_of_tool, checks_in
 from wakelog.model.command_lines import ShellCommand, command_line, shell_commands, written_files
 from wakelog.model.values import Value
 
@@ -41,7 +41,8 @@ SHELL_TOOLS: Final = re.compile(
     re.I,
 )
 _WRITE_TOOLS: Final = re.compile(
-    r"((multi_?|search_?|fs_?)?(edit|write|create|replace|insert|update)(_?(to|in|into|string|edit))*_?(files?|content)?"
+    r"((multi_?|search_?|fs_?)?(edit|write|create|replace|insert|update)(_?(to|in|into|string|edit|new))*_?(files?)?"
+    r"(_?content)?"
     r"|notebook_?edit|apply_?(patch|diff)|str_?replace.*|(multi_?)?replace_string_in_file|delete_?file|text_editor)$",
     re.I,
 )
@@ -50,12 +51,22 @@ _LOOK_TOOLS: Final = re.compile(
     r"|read_?file|tool_?search|bash_?output)([_A-Z].*)?|(codebase|file|semantic|code)_?search)$"
 )
 _PLAN_TOOLS: Final = re.compile(
-    r"((manage_)?todo_?(write|list)?|write_?todos|update_?(plan|topic)|exit_?plan_?mode|enter_?plan_?mode"
+    r"((manage_|update_)?todo_?(write|list)?|write_?todos|update_?(plan|topic)|exit_?plan_?mode|enter_?plan_?mode"
     r"|task_?(create|update|list)|think|ask_?(user|followup).*)$",
     re.I,
 )
 _SERVER: Final = re.compile(r"(?:mcp__)?\w+?__")
 """The server's name before the name of a tool."""
+PATHS: Final = (
+    *("file_path", "path", "notebook_path", "absolute_path", "filename", "target_file", "filePath", "file"),
+    *("TargetFile", "AbsolutePath"),
+)
+"""The arguments in which tools name a file."""
+
+
+def plain_name(tool: str) -> str:
+    """The name of a tool without its server's."""
+    return _SERVER.sub("", tool)
 
 
 def act_of_call(tool: str, effect: str, arguments: Value, *, has_files: bool = False) -> Act:
@@ -69,11 +80,13 @@ def act_of_call(tool: str, effect: str, arguments: Value, *, has_files: bool = F
 @functools.lru_cache(maxsize=1024)
 def _act_of_tool(tool: str, effect: str, has_files: bool) -> Act:
     """Classifies a tool by its name and effect. A shell is `run` until its command line is read."""
-    tool = _SERVER.sub("", tool)
+    tool = plain_name(tool)
     if _PLAN_TOOLS.match(tool):
         return "plan"
     if SHELL_TOOLS.search(tool):
         return "run"
+    if check_of_tool(tool):
+        return "check"
     if effect == "write" or has_files or _WRITE_TOOLS.match(tool):
         return "write"
     if effect in ("read", "pure") or _LOOK_TOOLS.match(tool):

@@ -12,10 +12,13 @@ from typing import Any, Final
 PATH_MAX: Final = 40
 PLACE_MAX: Final = 20
 GIST_MAX: Final = 160
-_COMMANDS: Final = ("command", "cmd", "script", "code")
+_COMMANDS: Final = ("command", "cmd", "script", "code", "CommandLine")
 _EDITS: Final = frozenset({"view", "create", "str_replace", "insert", "undo_edit", "delete"})
 """Commands of an editor, which mean little without the file."""
-_PATHS: Final = ("file_path", "filePath", "path", "notebook_path", "filename", "file", "absolute_path", "dir_path")
+_PATHS: Final = (
+    *("file_path", "filePath", "path", "notebook_path", "filename", "file", "absolute_path", "dir_path"),
+    *("target_file", "TargetFile", "AbsolutePath", "DirectoryPath"),
+)
 _SEARCHES: Final = ("pattern", "query", "regex", "q", "search_term", "glob", "url", "skill")
 _TASKS: Final = ("description", "question", "title", "name", "prompt", "task", "message", "id")
 

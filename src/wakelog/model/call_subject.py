@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wakelog.model.call_acts import SHELL_TOOLS, Act, act_of_call, act_of_command, act_of_line
+from wakelog.model.call_acts import PATHS, SHELL_TOOLS, Act, act_of_call, act_of_command, act_of_line
 from wakelog.model.command_lines import ShellCommand, command_line, patched_files, shell_commands, written_files
 from wakelog.model.json_fields import as_text
 from wakelog.model.values import Value
@@ -27,7 +27,6 @@ TARGET_MAX: Final = 400
 FILES_MAX: Final = 50
 """How many files of one call are listed."""
 
-_PATHS: Final = ("file_path", "path", "notebook_path", "absolute_path", "filename", "target_file", "filePath", "file")
 _URLS: Final = ("url", "uri", "href", "link")
 _ADDRESS: Final = re.compile(r"\bhttps?://[^\s'\"<>|;)\]}]+")
 _RANK: Final[dict[Act, int]] = {"check": 3, "run": 2, "record": 2, "write": 1}
@@ -78,7 +77,7 @@ def subject_of(tool: str, effect: str, arguments: Value, labels: Mapping[str, An
     if type(arguments) is not dict:
         return CallSubject(tool[:LABEL_MAX], act=act, urls=_addresses(arguments) if type(arguments) is str else ())
     named = ""
-    for name in _PATHS:
+    for name in PATHS:
         if name in arguments and (named := as_text(arguments[name])):
             break
     urls: tuple[str, ...] = ()

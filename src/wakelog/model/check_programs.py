@@ -139,6 +139,15 @@ _TARGETS: Final = (
 """The names that projects give to checks, in this order: `lint-tests` is a lint."""
 _SCRIPT: Final = re.compile(r"(?:.*[-_])?(test|lint|typecheck|build|check)s?(?:[-_]\w+)?\.(?:sh|bash|ps1)")
 _TEST_CALL: Final = re.compile(r"\bPkg\.test\b|\b(?:devtools::|testthat::)?test(?:_\w+)?\(|\bcheck\(\)")
+_TEST_SCRIPT: Final = re.compile(r"(?:.*[-_.])?(?:tests?|specs?)(?:[-_.A-Z].*)?\.(?:[cm]?[jt]sx?|py|rb|php|lua|pl|R)")
+"""A script that is a test by its name."""
+_INTERPRETERS: Final = re.compile(r"(?:python|pypy|node|deno|bun|tsx|ts-node|ruby|php|lua|perl|Rscript)[\d.]*|py")
+_TOOLS: Final = (
+    ("test", re.compile(r"(?:copilot_)?run_?(?:unit_?)?tests?", re.I)),
+    ("lint", re.compile(r"(?:read|get|run|check)_?lint(?:s|er|_?errors)?", re.I)),
+    ("types", re.compile(r"(?:copilot_)?(?:get|read|lsp|ide)?_?(?:file_?)?(?:errors|diagnostics|problems)", re.I)),
+)
+"""Tools of editors that run tests, or return what the editor's language servers complain about."""
 _TEST_PROGRAM: Final = re.compile(r"(?:.*[-_])?(?:run)?_?tests?(?:\.(?:sh|py|js|mjs|ts|rb))?")
 _FORMATTERS: Final = _words(
     "black prettier gofmt gofumpt goimports isort rustfmt ruff dprint biome clang-format nixfmt shfmt stylua "
@@ -157,8 +166,16 @@ _FORMATS: Final = {
     "mix": "format",
 }
 """Programs that also format, with the verb for it."""
-_SYNTAX: Final = {"node": "--check", "php": "-l", "bash": "-n", "sh": "-n", "zsh": "-n", "ruby": "-c", "perl": "-c"}
-"""Interpreters with the option to only check the syntax."""
+_SYNTAX: Final = {
+    "node": _words("--check -c"),
+    "php": _words("-l"),
+    "bash": _words("-n"),
+    "sh": _words("-n"),
+    "zsh": _words("-n"),
+    "ruby": _words("-c"),
+    "perl": _words("-c"),
+}
+"""Interpreters with the options to only check the syntax."""
 _INSTALLS: Final = _words(
     "install i add ci remove rm uninstall un update up upgrade create init publish view info outdated why ls list link "
     "audit pack login config dedupe fund"
@@ -201,6 +218,20 @@ def check_of(command: ShellCommand) -> str:
         or (_named_check(program, words, plain) if program in _NAMED else "")
         or _script_check(command, program, words, plain)
     )
+
+
+def check_of_tool(tool: str) -> str:
+    """The check that a tool of an editor runs, by its name without its server's; empty if none."""
+    return next((kind for kind, pattern in _TOOLS if pattern.fullmatch(tool)), "")
+
+
+def runs_test_script(command: ShellCommand) -> bool:
+    """Whether a command runs a script that is a test by its name. It may be a test of the project, or a script to try
+    something: its output says which."""
+    words = [w for w in command.words if not w.startswith("-")]
+    if words and _INTERPRETERS.fullmatch(command.program):
+        words = words[2:] if words[1:2] == ["run"] else words[1:]
+    return bool(words) and bool(_TEST_SCRIPT.fullmatch(words[0].rsplit("/", 1)[-1]))
 
 
 def _python_check(words: list[str]) -> str:
@@ -250,7 +281,7 @@ def _check_named(target: str) -> str:
 
 
 def _script_check(command: ShellCommand, program: str, words: list[str], plain: list[str]) -> str:
-    if program in _SYNTAX and _SYNTAX[program] in words and plain:
+    if plain and _SYNTAX.get(program, frozenset()) & set(words):
         return "build"
     if program in ("node", "tsx") and "--test" in words:
         return "test"

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from wakelog.model.project_programs import files_made
 from wakelog.model.values import Value
 
 LINE_MAX: Final = 20_000
@@ -107,7 +108,7 @@ def command_line(arguments: Value) -> str:
         return arguments
     if not isinstance(arguments, dict):
         return ""
-    for name in ("command", "cmd", "script", "commandLine", "code"):
+    for name in ("command", "cmd", "script", "commandLine", "CommandLine", "code"):
         value: Any = arguments.get(name)
         if isinstance(value, str):
             return value
@@ -280,6 +281,8 @@ def _written_by(command: ShellCommand) -> list[str]:
         return plain
     if program in _MOVES:
         return plain[-1:] if program != "mv" else plain
+    if made := files_made(program, words):
+        return made
     if program == "patch":
         return plain[:1] or ["(a patch)"]
     if program == "git" and plain:

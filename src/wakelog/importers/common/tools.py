@@ -32,6 +32,10 @@ pure: plan_mode_respond manage_todo_list
 read: get_errors fetch_webpage list_code_usages get_terminal_output get_changed_files
 write: replace_string_in_file multi_replace_string_in_file insert_edit_into_file edit_notebook_file create_directory
 shell: run_in_terminal run_commands
+read: command_status view_code_item view_content_chunk read_url_content
+read: readlints getdiagnostics lsp_diagnostics get_diagnostics
+write: replace_file_content multi_replace_file_content strreplace applypatch
+shell: run_command
 read: read_files search_codebase fetch_web_content rg read_bash list_bash read_agent list_agents checkbackgroundjob
 write: editor
 pure: checklist ask_question
@@ -69,7 +73,7 @@ def shell_command(input: object) -> str:
         return wrapped[2] if wrapped else input
     if not isinstance(input, dict):
         return ""
-    command = next((input[k] for k in ("command", "cmd", "script") if k in input), "")
+    command = next((input[k] for k in ("command", "cmd", "script", "CommandLine") if k in input), "")
     if isinstance(input.get("commands"), list):
         return "\n".join(map(str, input["commands"]))
     if isinstance(command, list):

@@ -26,6 +26,7 @@ _STATUS_LINES = re.compile(
     r"(?:(?:Chunk ID|Exit code|Wall time|Process exited with code|Process running with session ID"
     r"|Original token count|Total output lines)[^\n]*\n)+Output:\n?"
 )
+_RUNNING = "Process running with session ID"
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)", re.MULTILINE)
 _WALL = re.compile(r"^Wall time: (\d+(?:\.\d+)?) seconds", re.MULTILINE)
 _DENIED = re.compile(
@@ -92,7 +93,8 @@ def result_of(id: str, output: Any, details: dict[str, Any], tool: str) -> tuple
     seconds = metadata.get("duration_seconds") if isinstance(metadata, dict) else None
     if seconds is None and (found := _WALL.search(text[:_HEADER_LENGTH])):
         seconds = float(found[1])
-    if isinstance(plain, str) and metadata is None and (about := _STATUS_LINES.match(text)):
+    about = _STATUS_LINES.match(text) if isinstance(plain, str) and metadata is None else None
+    if about and _RUNNING not in about[0]:  # else the result comes later, for this session
         plain, metadata, text = text[about.end() :], {"about": about[0]}, text[about.end() :]
     result = ResultStep(
         id,
