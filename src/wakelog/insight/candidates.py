@@ -42,6 +42,10 @@ VAGUE_WORDS: Final = 1
 """A sentence with at most this many content words ("I need to fix that.") is vague."""
 ASKED_SHARE: Final = 0.6
 """A sentence with this share of the user's words only says what was asked for."""
+QUIET: Final = 6
+TALKATIVE: Final = 25
+"""How many texts of the agent make a turn talkative, and below how many it is quiet. An agent that says little says
+what matters."""
 STEM: Final = 5
 """How many letters of a word are compared: "cancel" and "cancellation" are the same."""
 
@@ -97,6 +101,7 @@ class _Turn:
         writes = [n for n, act in self.acts.items() if act == "write"]
         self.first_write = min(writes, default=len(blocks))
         self.has_writes = bool(writes)
+        self.texts = sum(isinstance(b, SpokenText) and b.who == "agent" for b in blocks)
         said = [b.text for b in blocks if isinstance(b, SpokenText) and b.who == "user"]
         self.asked = frozenset() if is_service else frozenset(stem for text in said for stem in stems_of(text))
 
@@ -143,6 +148,10 @@ class _Text:
             yield "effect" if self.steps <= 3 else "effect later"
             if self.place < self.turn.first_write and act_of(self.after) == "write":
                 yield "opens"
+        if self.turn.texts >= TALKATIVE:
+            yield "talkative"
+        elif self.turn.texts < QUIET and self.said.who == "agent" and not self.turn.is_service:
+            yield "quiet"
         if self.is_long:
             yield "long text"
         elif len(self.said.text) < SHORT_TEXT and not self.is_last:

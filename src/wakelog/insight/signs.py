@@ -50,6 +50,8 @@ WEIGHTS: Final = {
     "effect": 2,
     "effect later": 1,
     "long text": 1,
+    "quiet": 1,
+    "talkative": -1,
     "thought": -3,
     "thought alone": -2,
     "mused": -2,
