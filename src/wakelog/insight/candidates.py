@@ -78,10 +78,15 @@ def candidates_in(
     """The candidates of a turn, in order. `changes` are the sentences that change the approach."""
     turn = _Turn(blocks, is_service, changes)
     for place, said in enumerate(blocks):
-        if isinstance(said, SpokenText) and said.who != "user" and is_english(said.text):
+        if isinstance(said, SpokenText) and said.who != "user" and is_english(said.text) and not _is_digest(said):
             text = _Text(turn, place, said)
             found = sorted(text.candidates(), key=lambda c: (-c.score, c.sentence.start))
             yield from found[: text.most]
+
+
+def _is_digest(said: SpokenText) -> bool:
+    """Whether a harness asked for this summary of the whole conversation, to go on with less text."""
+    return said.text.lstrip().startswith(("<analysis>", "<summary>"))
 
 
 def stems_of(text: str) -> frozenset[str]:

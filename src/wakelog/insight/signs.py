@@ -20,6 +20,7 @@ WEIGHTS: Final = {
     "strong": 1,
     "proposes": 3,
     "explains": 2,
+    "describes": 2,
     "listed choice": 3,
     "grounds": 0,
     "changes": 1,
@@ -84,6 +85,7 @@ CHOOSES: Final = frozenset(
         "refuses",
         "grants",
         "explains",
+        "describes",
         "directs",
         "leaves",
         "verdict",
@@ -161,8 +163,12 @@ def signs_at_end(text: str, *, has_writes: bool) -> set[str]:
     """Signs that count only in the last text of a turn: it explains what was built, or says what to do."""
     if cues.QUESTION.search(text) or cues.OFFERS.search(text) or text.count(" ") < 4:
         return set()
-    if has_writes and cues.STATED.search(text):
-        return {"explains", "strong"} if cues.STRONG.search(text) else {"explains"} if cues.DONE.match(text) else set()
+    if cues.STATED.search(text) and cues.STRONG.search(text):
+        return {"explains", "strong"}
+    if has_writes and cues.STATED.search(text) and cues.DONE.match(text):
+        return {"explains"}
+    if summary_cues.DESCRIBES.search(text):
+        return {"describes"}
     if not has_writes and cues.DIRECTS.match(text):
         return {"directs"}
     return set()

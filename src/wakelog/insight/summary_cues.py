@@ -31,6 +31,16 @@ TOLD: Final = phrases(
 )
 """It only does what it was told to."""
 
+DESCRIBES: Final = phrases(
+    r"""
+    now (?:\w+ly )?(?!<result>)\w+s\b
+    ^now,? (?:if|when|each|every|all|the|only|any)\b
+    (?:is|are|\w+s|\w+ed)\b.{0,80}\b(?:instead of|rather than)
+    """,
+    result="passes, works, returns, has, is, was, shows, reports, fails, needs, makes sense, looks, exists, understands",
+)
+"""It says what the work does now, or does in place of something else."""
+
 VERDICT: Final = phrases(
     r"""
     ^(?:so|in short|bottom line|short answer|net|verdict|conclusion|overall|tl;?dr)[:,—-]
