@@ -22,6 +22,7 @@ from wakelog.insight.signs import (
     DIAGNOSIS_WITHIN,
     MARKUP,
     PREFERS,
+    STEPS,
     WEIGHTS,
     choices_in,
     find_quotable_reason,
@@ -233,6 +234,7 @@ class _Text:
         if effect is None and self.turn.has_writes and not signs & PREFERS:
             signs.add("idle")
         is_at_work = effect is not None and effect is self.after and self.steps <= 1 and self.said.who == "agent"
+        is_at_work = is_at_work and act_of(effect) == "write"
         if is_at_work and not self.is_long and "diagnosis" in signs and "routine" not in signs:
             signs.add("repairs")
         if effect is not None and effect.tool.lower().startswith(_CREATES):
@@ -241,6 +243,8 @@ class _Text:
     def _mark_words(self, signs: set[str], sentence: Sentence, words: frozenset[str], *, is_reason: bool) -> None:
         if "strong" in signs and is_reason:
             signs.discard("routine")
+        if "cleanup" in signs:
+            signs.discard("leaves")  # a slip that was left behind
         if len(words) <= VAGUE_WORDS:
             signs.add("vague")
         stems = stems_of(sentence.text)
@@ -256,6 +260,8 @@ class _Text:
             signs.discard("opens")
         if "reason" in signs:
             signs.discard("short text")
+        if signs & STEPS or ("announces" in signs and "opens" not in signs):
+            signs.discard("quiet")
         if "changes" in signs:
             signs -= {"short text", "set up", "repeats", "announces", "testing"}
         return signs

@@ -36,6 +36,7 @@ WEIGHTS: Final = {
     "verdict": 2,
     "labelled": 2,
     "also": -2,
+    "also in brief": -1,
     "asked": -1,
     "short text": -2,
     "opens": 1,
@@ -54,7 +55,7 @@ WEIGHTS: Final = {
     "quiet": 1,
     "talkative": -1,
     "thought": -3,
-    "thought alone": -2,
+    "thought alone": -3,
     "mused": -2,
     "announces": -2,
     "vague": -4,
@@ -95,6 +96,8 @@ CHOOSES: Final = frozenset(
 """A candidate needs at least one of these."""
 PREFERS: Final = (CHOOSES - {"commits", "did", "grounds"}) | {"strong", "keeps", "undoes"}
 """In a turn with effects, a sentence without an effect needs one of these; otherwise it is only a thought."""
+STEPS: Final = frozenset({"routine", "set up", "cleanup", "refuses", "again"})
+"""Steps on the way, and refusals: an agent that says little says these too."""
 DIAGNOSIS_WITHIN: Final = 5
 """How many sentences a diagnosis may be away from the decision."""
 MARKUP: Final = re.compile(r"[`*_]")
@@ -161,7 +164,7 @@ def marks_of(text: str) -> set[str]:
 
 def signs_at_end(text: str, *, has_writes: bool) -> set[str]:
     """Signs that count only in the last text of a turn: it explains what was built, or says what to do."""
-    if cues.QUESTION.search(text) or cues.OFFERS.search(text) or text.count(" ") < 4:
+    if cues.QUESTION.search(text) or cues.OFFERS.search(text) or text.count(" ") < 4 or text[0] in '"“':
         return set()
     if cues.STATED.search(text) and cues.STRONG.search(text):
         return {"explains", "strong"}
