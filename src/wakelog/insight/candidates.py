@@ -260,7 +260,7 @@ class _Text:
             signs.discard("opens")
         if "reason" in signs:
             signs.discard("short text")
-        if signs & STEPS or ("announces" in signs and "opens" not in signs):
+        if signs & STEPS:
             signs.discard("quiet")
         if "changes" in signs:
             signs -= {"short text", "set up", "repeats", "announces", "testing"}

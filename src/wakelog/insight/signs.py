@@ -24,14 +24,14 @@ WEIGHTS: Final = {
     "listed choice": 3,
     "grounds": 0,
     "changes": 1,
-    "directs": 2,
+    "directs": 3,
     "repairs": 3,
     "refuses": 4,
     "grants": 4,
     "refuses in passing": -3,
     "again": -4,
     "keeps": 2,
-    "leaves": 2,
+    "leaves": 3,
     "told": -3,
     "verdict": 2,
     "labelled": 2,
@@ -57,7 +57,7 @@ WEIGHTS: Final = {
     "thought": -3,
     "thought alone": -3,
     "mused": -2,
-    "announces": -2,
+    "announces": -1,
     "vague": -4,
     "routine": -3,
     "cleanup": -3,
@@ -65,7 +65,6 @@ WEIGHTS: Final = {
     "testing": -3,
     "set up": -4,
     "seeks": -4,
-    "introduces": -1,
     "doubts": -2,
     "summary": -1,
     "recap": -2,
@@ -96,7 +95,7 @@ CHOOSES: Final = frozenset(
 """A candidate needs at least one of these."""
 PREFERS: Final = (CHOOSES - {"commits", "did", "grounds"}) | {"strong", "keeps", "undoes"}
 """In a turn with effects, a sentence without an effect needs one of these; otherwise it is only a thought."""
-STEPS: Final = frozenset({"routine", "set up", "cleanup", "refuses", "again"})
+STEPS: Final = frozenset({"announces", "routine", "set up", "cleanup", "refuses", "again"})
 """Steps on the way, and refusals: an agent that says little says these too."""
 DIAGNOSIS_WITHIN: Final = 5
 """How many sentences a diagnosis may be away from the decision."""
@@ -157,8 +156,6 @@ def marks_of(text: str) -> set[str]:
     signs = {name for name, pattern in _MARKS if pattern.search(text)}
     if "keeps" in signs and not cues.STATED.search(text):
         signs.discard("keeps")
-    if text.endswith(":"):
-        signs.add("introduces")
     return signs
 
 
