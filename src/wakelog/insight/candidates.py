@@ -196,6 +196,8 @@ class _Text:
         signs = choices_in(plain, is_service=self.turn.is_service) if is_sentence else set()
         if self.sums_up:
             signs |= signs_at_end(plain, has_writes=self.turn.has_writes)
+            if len(signs) > 1:
+                signs.discard("states")
         if sentence.title and self.said.who == "agent" and self._lists_choice(sentence, plain):
             signs.add("listed choice")
         if self.repairs and not (is_fragment or signs or plain.count(" ") < 4) and cues.DIAGNOSIS.search(plain):

@@ -88,6 +88,7 @@ ROUTINE: Final = phrases(
     <lead> <adverbs><looks>
     (?:now|next|first|then|also|start by|begin by|prudent to|plan to|going to) <adverbs><looks>
     and see (?:if|whether|what|how|why|where)
+    track (?:my|our|the|this) (?:\w+ )?(?:progress|work|tasks?)|to-?do ?list|todowrite
     """.replace("<lead>", _LEAD)
     .replace("<adverbs>", _ADVERBS)
     .replace("<looks>", _LOOKS)

@@ -21,6 +21,7 @@ WEIGHTS: Final = {
     "proposes": 3,
     "explains": 2,
     "describes": 2,
+    "states": -4,
     "listed choice": 3,
     "grounds": 0,
     "changes": 1,
@@ -54,7 +55,7 @@ WEIGHTS: Final = {
     "long text": 1,
     "quiet": 1,
     "talkative": -1,
-    "thought": -3,
+    "thought": -4,
     "thought alone": -3,
     "mused": -2,
     "announces": -1,
@@ -86,6 +87,7 @@ CHOOSES: Final = frozenset(
         "grants",
         "explains",
         "describes",
+        "states",
         "directs",
         "leaves",
         "verdict",
@@ -171,7 +173,7 @@ def signs_at_end(text: str, *, has_writes: bool) -> set[str]:
         return {"describes"}
     if not has_writes and cues.DIRECTS.match(text):
         return {"directs"}
-    return set()
+    return {"states"} if cues.STATED.search(text) else set()
 
 
 def signs_of_section(sentence: Sentence) -> set[str]:
