@@ -235,9 +235,9 @@ class _Text:
         """Signs of what was done then."""
         if effect is None and self.turn.has_writes and not signs & PREFERS:
             signs.add("idle")
-        is_at_work = effect is not None and effect is self.after and self.steps <= 1 and self.said.who == "agent"
-        is_at_work = is_at_work and act_of(effect) == "write"
-        if is_at_work and not self.is_long and "diagnosis" in signs and "routine" not in signs:
+        is_at_work = effect is not None and effect is self.after and self.steps <= 1 and act_of(effect) == "write"
+        is_said = self.said.who == "agent" and not self.is_long
+        if is_at_work and is_said and "diagnosis" in signs and "routine" not in signs:
             signs.add("repairs")
         if effect is not None and effect.tool.lower().startswith(_CREATES):
             signs.discard("set up")  # the new file is part of the work: helpers are scratch files

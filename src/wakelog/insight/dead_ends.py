@@ -1,6 +1,6 @@
 """Finds dead ends: what was tried and given up.
 
-The agent says so, takes back what it did, or writes in vain again and again; or the user reports the same failure again.
+The agent says so, takes back what it did, or writes in vain again and again; or the user reports the same failure.
 Words are judged by signs, each with a weight: what they say, and what was tried before them. Repeated words count once.
 """
 
