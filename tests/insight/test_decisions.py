@@ -4,8 +4,10 @@ import pytest
 
 from tests.insight.turns import Scene
 from wakelog.insight.blocks import Finding, SpokenText, TextSpan
+from wakelog.insight.candidates import QUIET, TALKATIVE
 from wakelog.insight.decisions import find_decisions
 from wakelog.insight.derivation import DEFAULT_SCORE, LATER_SCORE, minor_findings
+from wakelog.insight.signs import WEIGHTS
 
 CHOICE = "I'll stream the body instead of buffering it, so that memory stays flat."
 
@@ -300,3 +302,80 @@ def test_a_purpose_that_fits_any_change_is_not_quoted_as_a_reason() -> None:
     scene.says("I'll use one pass over the rows instead of two to ensure everything is correct.").edits()
     [found] = _shown(scene)
     assert found.reason is None
+
+
+def _score(scene: Scene) -> int:
+    return max((f.score for f in find_decisions(scene.done())), default=-10)
+
+
+def test_what_a_quiet_turn_says_counts_more_than_what_a_talkative_one_says() -> None:
+    plain = "The parser should return a list instead of a tuple."
+    quiet, busy, loud = (
+        _score(_with_small_talk(times).says(plain).edits("parser.py")) for times in (0, QUIET, TALKATIVE)
+    )
+    assert quiet == busy + 1 == loud + 2
+
+
+def _with_small_talk(times: int) -> Scene:
+    scene = Scene().user("the import is slow")
+    for n in range(times):
+        scene.says(f"Reading part {n}.").calls("Read", {"file_path": f"part{n}.py"}, effect="read")
+    return scene
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "I'll rename the helper in the second module.",
+        "I need to create a todo list to track the work.",
+        "We will unpack the archive and see what is in it.",
+    ],
+)
+def test_a_step_gains_nothing_in_a_quiet_turn(step: str) -> None:
+    scenes = (_with_small_talk(times).says(step).edits("module.py") for times in (0, QUIET))
+    assert len({_score(scene) for scene in scenes}) == 1
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "The index now keeps one row per word, so that a search reads one page.",
+        "The token is stored in the keychain instead of the settings file.",
+        "Since the server has no clock, the dates come from the client rather than the database.",
+    ],
+)
+def test_the_last_text_describes_what_was_built_also_without_the_calls(told: str) -> None:
+    assert _shown(Scene().user("make it work").says(f"It is ready for you to try out. {told}"))
+
+
+@pytest.mark.parametrize("told", ["The build now passes on all machines here.", "The guide now explains the settings."])
+def test_a_result_is_no_description_of_a_choice(told: str) -> None:
+    assert not find_decisions(Scene().user("make it work").says(told).done())
+
+
+def test_a_reason_in_the_last_text_is_found_but_not_shown() -> None:
+    scene = Scene().user("make it work").says("The cache skips large files, because they would fill the disk.")
+    assert find_decisions(scene.done())
+    assert not _shown(scene)
+
+
+def test_a_digest_of_the_conversation_tells_nothing_new() -> None:
+    assert not find_decisions(Scene().user("summarize").says(f"<analysis>\n{CHOICE}\n</analysis>").done())
+
+
+def test_the_name_of_a_file_proposes_nothing() -> None:
+    named, proposed = "The list comes from recommend.py in the tools folder.", "I recommend the list in the folder."
+    assert not find_decisions(Scene().user("where from").says(named).done())
+    assert _shown(Scene().user("where from").says(proposed))
+
+
+def test_a_command_after_a_diagnosis_is_no_repair_as_an_edit_is() -> None:
+    words = "The folder is missing. Let me install the packages again."
+    by_command, by_edit = Scene().says(words).runs("npm install"), Scene().says(words).edits("package.json")
+    assert _score(by_command) + WEIGHTS["repairs"] <= _score(by_edit)
+
+
+def test_what_the_agent_forgot_was_not_left_on_purpose() -> None:
+    forgot = "The table is not there because I did not create the migration for it."
+    assert not _shown(Scene().user("why").runs("ls").says(forgot).runs("ls"))
+    assert _shown(Scene().user("why").runs("ls").says("I did not create a migration, since the table is a view."))

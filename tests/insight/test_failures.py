@@ -134,11 +134,25 @@ def test_a_condition_reports_no_dead_end() -> None:
 
 
 def test_a_report_and_the_same_file_again_is_a_change_without_a_word() -> None:
-    scene = Scene().user("no use the proper schema").edits("app.py")
+    scene = Scene().user("it still doesn't work").edits("app.py")
     [found] = [f for f in _after_work(scene) if f.kind == "approach_change"]
     assert scene.quote(found) == ""
     assert found.calls == (1001,)
     assert not [f for f in _after_work(scene, "other.py") if f.kind == "approach_change"]
+
+
+def test_to_do_as_the_user_says_is_no_change_of_approach() -> None:
+    scene = Scene().user("no use the proper schema").says("I'll use the proper schema instead.").edits("b.py")
+    kinds = {f.kind for f in _after_work(scene)}
+    assert "correction" in kinds or "redirect" in kinds
+    assert "approach_change" not in kinds
+
+
+def test_to_try_again_what_failed_before_is_no_change() -> None:
+    scene = Scene().runs("start job 008", "error: no such job", fails=True)
+    scene.runs("start job 8", "error: no job 8", fails=True)
+    scene.says("Let's try the name with its zeros instead:").runs("start job 008", "error: no such job", fails=True)
+    assert not _of(scene, "approach_change")
 
 
 def test_a_pasted_error_after_work_is_a_report() -> None:
@@ -157,11 +171,16 @@ def test_a_failure_that_comes_back_after_a_change_is_answered_by_another() -> No
 
 
 def test_a_change_that_is_taken_back_is_a_dead_end() -> None:
-    scene = Scene().edits("a.py").says("I'll revert that change and use a lock.").edits("a.py")
+    scene = Scene().edits("a.py").says("I'll revert that change and use a lock instead.").edits("a.py")
     [end] = _of(scene, "dead_end")
     assert end.calls == (1000, 1002)
     [change] = _of(scene, "approach_change")
-    assert scene.quote(change) == "I'll revert that change and use a lock."
+    assert scene.quote(change) == "I'll revert that change and use a lock instead."
+
+
+def test_to_take_something_back_is_no_other_way_by_itself() -> None:
+    scene = Scene().edits("a.py").says("I should revert the changes to the lock file.").edits("a.py")
+    assert not _of(scene, "approach_change")
 
 
 def test_a_silent_restore_is_a_dead_end_without_words() -> None:
@@ -178,12 +197,10 @@ def test_a_restore_to_compare_is_no_dead_end() -> None:
     assert not _of(scene, "dead_end")
 
 
-def test_a_refused_write_that_is_left_is_a_dead_end_and_one_made_good_is_none() -> None:
+def test_a_write_that_the_user_refused_is_no_dead_end() -> None:
     no = "The user denied this operation."
     scene = Scene().edits("a.py", fails=True, output=no)
-    assert len(_of(scene.edits("b.py", fails=True, output=no), "dead_end")) == 1
-    assert not _of(Scene().edits("a.py", fails=True, output=no).edits("a.py"), "dead_end")
-    assert not _of(Scene().edits("a.py", fails=True, output="not found"), "dead_end"), "a tool that failed"
+    assert not _of(scene.edits("b.py", fails=True, output=no), "dead_end")
 
 
 def test_the_last_of_several_silent_tries_is_a_change() -> None:

@@ -22,6 +22,7 @@ from wakelog.insight.signs import (
     DIAGNOSIS_WITHIN,
     MARKUP,
     PREFERS,
+    STEPS,
     WEIGHTS,
     choices_in,
     find_quotable_reason,
@@ -42,6 +43,10 @@ VAGUE_WORDS: Final = 1
 """A sentence with at most this many content words ("I need to fix that.") is vague."""
 ASKED_SHARE: Final = 0.6
 """A sentence with this share of the user's words only says what was asked for."""
+QUIET: Final = 6
+TALKATIVE: Final = 25
+"""How many texts of the agent make a turn talkative, and below how many it is quiet. An agent that says little says
+what matters."""
 STEM: Final = 5
 """How many letters of a word are compared: "cancel" and "cancellation" are the same."""
 
@@ -74,10 +79,15 @@ def candidates_in(
     """The candidates of a turn, in order. `changes` are the sentences that change the approach."""
     turn = _Turn(blocks, is_service, changes)
     for place, said in enumerate(blocks):
-        if isinstance(said, SpokenText) and said.who != "user" and is_english(said.text):
+        if isinstance(said, SpokenText) and said.who != "user" and is_english(said.text) and not _is_digest(said):
             text = _Text(turn, place, said)
             found = sorted(text.candidates(), key=lambda c: (-c.score, c.sentence.start))
             yield from found[: text.most]
+
+
+def _is_digest(said: SpokenText) -> bool:
+    """Whether a harness asked for this summary of the whole conversation, to go on with less text."""
+    return said.text.lstrip().startswith(("<analysis>", "<summary>"))
 
 
 def stems_of(text: str) -> frozenset[str]:
@@ -97,6 +107,7 @@ class _Turn:
         writes = [n for n, act in self.acts.items() if act == "write"]
         self.first_write = min(writes, default=len(blocks))
         self.has_writes = bool(writes)
+        self.texts = sum(isinstance(b, SpokenText) and b.who == "agent" for b in blocks)
         said = [b.text for b in blocks if isinstance(b, SpokenText) and b.who == "user"]
         self.asked = frozenset() if is_service else frozenset(stem for text in said for stem in stems_of(text))
 
@@ -143,6 +154,10 @@ class _Text:
             yield "effect" if self.steps <= 3 else "effect later"
             if self.place < self.turn.first_write and act_of(self.after) == "write":
                 yield "opens"
+        if self.turn.texts >= TALKATIVE:
+            yield "talkative"
+        elif self.turn.texts < QUIET and self.said.who == "agent" and not self.turn.is_service:
+            yield "quiet"
         if self.is_long:
             yield "long text"
         elif len(self.said.text) < SHORT_TEXT and not self.is_last:
@@ -181,6 +196,8 @@ class _Text:
         signs = choices_in(plain, is_service=self.turn.is_service) if is_sentence else set()
         if self.sums_up:
             signs |= signs_at_end(plain, has_writes=self.turn.has_writes)
+            if len(signs) > 1:
+                signs.discard("states")
         if sentence.title and self.said.who == "agent" and self._lists_choice(sentence, plain):
             signs.add("listed choice")
         if self.repairs and not (is_fragment or signs or plain.count(" ") < 4) and cues.DIAGNOSIS.search(plain):
@@ -218,8 +235,9 @@ class _Text:
         """Signs of what was done then."""
         if effect is None and self.turn.has_writes and not signs & PREFERS:
             signs.add("idle")
-        is_at_work = effect is not None and effect is self.after and self.steps <= 1 and self.said.who == "agent"
-        if is_at_work and not self.is_long and "diagnosis" in signs and "routine" not in signs:
+        is_at_work = effect is not None and effect is self.after and self.steps <= 1 and act_of(effect) == "write"
+        is_said = self.said.who == "agent" and not self.is_long
+        if is_at_work and is_said and "diagnosis" in signs and "routine" not in signs:
             signs.add("repairs")
         if effect is not None and effect.tool.lower().startswith(_CREATES):
             signs.discard("set up")  # the new file is part of the work: helpers are scratch files
@@ -227,6 +245,8 @@ class _Text:
     def _mark_words(self, signs: set[str], sentence: Sentence, words: frozenset[str], *, is_reason: bool) -> None:
         if "strong" in signs and is_reason:
             signs.discard("routine")
+        if "cleanup" in signs:
+            signs.discard("leaves")  # a slip that was left behind
         if len(words) <= VAGUE_WORDS:
             signs.add("vague")
         stems = stems_of(sentence.text)
@@ -242,6 +262,8 @@ class _Text:
             signs.discard("opens")
         if "reason" in signs:
             signs.discard("short text")
+        if signs & STEPS:
+            signs.discard("quiet")
         if "changes" in signs:
             signs -= {"short text", "set up", "repeats", "announces", "testing"}
         return signs

@@ -33,11 +33,11 @@ WEIGHTS: Final = {
     "failed often": 1,
     "failed many times": 2,
     "other tool": 1,
-    "undoes": 3,
+    "undoes": 1,
     "reported": 2,
     "reported same": 3,
-    "corrected": 1,
-    "same place": 2,
+    "corrected": -1,
+    "same place": 3,
     "gives up": 2,
     "gave up before": 1,
     "new way": 1,
@@ -50,7 +50,7 @@ WEIGHTS: Final = {
     "silent": -1,
     "silent success": 1,
     "something else": -2,
-    "repairs": -2,
+    "repairs": -3,
     "same target": -2,
     "same call": -4,
     "form refused": -3,
@@ -225,7 +225,8 @@ def _signs_of_calls(steps: Sequence[TurnStep], before: int | None, n: int) -> se
         signs.add("same target" if any(call.tool == step.call.tool for call in failed) else "other tool")
         if len({call.batch for call in failed}) >= TRIES_MANY and not step.is_wrong:
             signs.add("failed many times")
-    if (tried.call.tool, tried.call.input) == (step.call.tool, step.call.input):
+    own = (step.call.tool, step.call.input)
+    if any((steps[k].call.tool, steps[k].call.input) == own for k in _chain(steps, before)):
         signs.add("same call")
     elif is_service_call(step.call) and method_of(step.call) == method_of(tried.call):
         signs.add("other request")  # the request was changed after a service had refused it

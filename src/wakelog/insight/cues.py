@@ -87,6 +87,8 @@ ROUTINE: Final = phrases(
     r"""
     <lead> <adverbs><looks>
     (?:now|next|first|then|also|start by|begin by|prudent to|plan to|going to) <adverbs><looks>
+    and see (?:if|whether|what|how|why|where)
+    track (?:my|our|the|this) (?:\w+ )?(?:progress|work|tasks?)|to-?do ?list|todowrite
     """.replace("<lead>", _LEAD)
     .replace("<adverbs>", _ADVERBS)
     .replace("<looks>", _LOOKS)
@@ -173,7 +175,7 @@ PROPOSES: Final = phrases(
     r"""
     i(?:'d| would)? (?:recommend|suggest|propose|advise|argue|lean)
     my (?:recommendation|suggestion|proposal|preference|instinct|take|advice|vote)
-    recommend(?:ation|ed)?(?! changes)
+    recommend(?:ation|ed)?(?!\.\w| changes)
     would probably be
     the approach would be
     ^(?:my |the )?proposal|(?:i|we)(?:'d)? propose
@@ -384,7 +386,7 @@ DOUBTS: Final = phrases(
     ^(?:wait|hmm|maybe|perhaps|what if|or maybe|actually, wait|but wait|could it be|is it)
     ^if\b
     i wonder|or maybe
-    should (?:probably )?[^.;]* or (?:just|simply|maybe|remove|use)
+    should (?:probably )?[^.;]* or (?:just|simply|maybe|remove|use|to)
     """
 )
 

@@ -1,6 +1,6 @@
 """Finds dead ends: what was tried and given up.
 
-The agent says so, takes back what it did, or leaves what was refused; or the user reports the same failure again.
+The agent says so, takes back what it did, or writes in vain again and again; or the user reports the same failure.
 Words are judged by signs, each with a weight: what they say, and what was tried before them. Repeated words count once.
 """
 
@@ -59,7 +59,7 @@ def find_dead_ends(blocks: Sequence[Block], steps: Sequence[TurnStep], report: W
     if report is not None and report.before.changed and report.kind == "reported same":
         yield Finding("dead_end", report.span, report.span, score=SCORE_MIN, calls=report.before.changed)
         told = [found for found in told if found.calls]  # before its first call, the agent only says the same
-    for found in (*_failed_again(steps), *told, *_undone(steps), *_left(steps)):
+    for found in (*_failed_again(steps), *told, *_undone(steps)):
         if not known & set(found.calls):
             known |= set(found.calls)
             yield found
@@ -168,21 +168,3 @@ def _failed_again(steps: Sequence[TurnStep]) -> Iterator[Finding]:
             span = words[0].span(words[1].start, words[1].end) if words else TextSpan(failed[0].call.seq, 0, 0, 0)
             calls = tuple(s.call.seq for s in failed)
             yield Finding("dead_end", span, span if words else None, SCORE_MIN, calls, "" if words else "failed again")
-
-
-def _left(steps: Sequence[TurnStep]) -> Iterator[Finding]:
-    """Writes that the user refused and that were not made good in the same turn: one dead end, however many files."""
-    left = [
-        step
-        for n, step in enumerate(steps)
-        if step.act == "write"
-        and is_rejected(step.call)
-        and not any(_is_made_good(step, later) for later in steps[n + 1 :])
-    ]
-    if left:
-        span, calls = TextSpan(left[0].call.seq, 0, 0, 0), tuple(step.call.seq for step in left)
-        yield Finding("dead_end", span, None, SCORE_MIN, calls, "refused")
-
-
-def _is_made_good(refused: TurnStep, later: TurnStep) -> bool:
-    return later.act == "write" and not later.is_wrong and target_of(later.call) == target_of(refused.call)

@@ -40,7 +40,8 @@ def find_decisions(
         if any(_is_same(candidate, other) for other in kept):
             continue
         if "reason" not in candidate.signs and any(candidate.said is other.said for other in kept):
-            candidate.signs |= {"also"}
+            is_brief = "quiet" in candidate.signs and "recap" not in candidate.signs
+            candidate.signs |= {"also in brief" if is_brief else "also"}
         if candidate.score >= SCORE_MIN:
             kept.append(candidate)
     return [_finding(c) for c in kept]

@@ -47,7 +47,7 @@ class InsightItem(msgspec.Struct, frozen=True):
     """What was checked: test, lint, types, build."""
     result: str = ""
     """For a check: pass, fail or unknown. For a goal: carried, if the words only continue the one before. For a dead
-    end without words: refused, taken back, or failed again. For a change: after a check, if the failed call only
+    end without words: taken back, or failed again. For a change: after a check, if the failed call only
     showed that another way was needed."""
     files: tuple[str, ...] = ()
     """What a call changed; without words, also what a change or a dead end is about."""

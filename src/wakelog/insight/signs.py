@@ -20,21 +20,24 @@ WEIGHTS: Final = {
     "strong": 1,
     "proposes": 3,
     "explains": 2,
+    "describes": 2,
+    "states": -4,
     "listed choice": 3,
     "grounds": 0,
     "changes": 1,
-    "directs": 2,
+    "directs": 3,
     "repairs": 3,
     "refuses": 4,
     "grants": 4,
     "refuses in passing": -3,
     "again": -4,
     "keeps": 2,
-    "leaves": 2,
+    "leaves": 3,
     "told": -3,
     "verdict": 2,
     "labelled": 2,
     "also": -2,
+    "also in brief": -1,
     "asked": -1,
     "short text": -2,
     "opens": 1,
@@ -50,10 +53,12 @@ WEIGHTS: Final = {
     "effect": 2,
     "effect later": 1,
     "long text": 1,
-    "thought": -3,
-    "thought alone": -2,
+    "quiet": 1,
+    "talkative": -1,
+    "thought": -4,
+    "thought alone": -3,
     "mused": -2,
-    "announces": -2,
+    "announces": -1,
     "vague": -4,
     "routine": -3,
     "cleanup": -3,
@@ -61,7 +66,6 @@ WEIGHTS: Final = {
     "testing": -3,
     "set up": -4,
     "seeks": -4,
-    "introduces": -1,
     "doubts": -2,
     "summary": -1,
     "recap": -2,
@@ -82,6 +86,8 @@ CHOOSES: Final = frozenset(
         "refuses",
         "grants",
         "explains",
+        "describes",
+        "states",
         "directs",
         "leaves",
         "verdict",
@@ -91,6 +97,8 @@ CHOOSES: Final = frozenset(
 """A candidate needs at least one of these."""
 PREFERS: Final = (CHOOSES - {"commits", "did", "grounds"}) | {"strong", "keeps", "undoes"}
 """In a turn with effects, a sentence without an effect needs one of these; otherwise it is only a thought."""
+STEPS: Final = frozenset({"announces", "routine", "set up", "cleanup", "refuses", "again"})
+"""Steps on the way, and refusals: an agent that says little says these too."""
 DIAGNOSIS_WITHIN: Final = 5
 """How many sentences a diagnosis may be away from the decision."""
 MARKUP: Final = re.compile(r"[`*_]")
@@ -150,20 +158,22 @@ def marks_of(text: str) -> set[str]:
     signs = {name for name, pattern in _MARKS if pattern.search(text)}
     if "keeps" in signs and not cues.STATED.search(text):
         signs.discard("keeps")
-    if text.endswith(":"):
-        signs.add("introduces")
     return signs
 
 
 def signs_at_end(text: str, *, has_writes: bool) -> set[str]:
     """Signs that count only in the last text of a turn: it explains what was built, or says what to do."""
-    if cues.QUESTION.search(text) or cues.OFFERS.search(text) or text.count(" ") < 4:
+    if cues.QUESTION.search(text) or cues.OFFERS.search(text) or text.count(" ") < 4 or text[0] in '"“':
         return set()
-    if has_writes and cues.STATED.search(text):
-        return {"explains", "strong"} if cues.STRONG.search(text) else {"explains"} if cues.DONE.match(text) else set()
+    if cues.STATED.search(text) and cues.STRONG.search(text):
+        return {"explains", "strong"}
+    if has_writes and cues.STATED.search(text) and cues.DONE.match(text):
+        return {"explains"}
+    if summary_cues.DESCRIBES.search(text):
+        return {"describes"}
     if not has_writes and cues.DIRECTS.match(text):
         return {"directs"}
-    return set()
+    return {"states"} if cues.STATED.search(text) else set()
 
 
 def signs_of_section(sentence: Sentence) -> set[str]:

@@ -9,7 +9,7 @@ from wakelog.insight.cues import phrases
 LEAVES: Final = phrases(
     r"""
     (?:i|we)(?:'ve| have)?(?: \w+ly)? <left> (?!you|with)\w+
-    (?:i|we)(?: \w+ly)? <never>(?: \w+ly)? <change>
+    (?<!because )(?:i|we)(?: \w+ly)? <never>(?: \w+ly)? <change>
     (?:left|kept|leave|keep|leaving|keeping|stays?|stayed|remains?) .{0,60}?\b<unchanged>
     deliberate(?:ly)?|intentional(?:ly)?|purposely|consciously|on purpose|by design
     out of scope|not worth|overkill|premature|unnecessary
@@ -31,9 +31,20 @@ TOLD: Final = phrases(
 )
 """It only does what it was told to."""
 
+DESCRIBES: Final = phrases(
+    r"""
+    now (?:\w+ly )?(?!<result>)\w+s\b
+    ^now,? (?:if|when|each|every|all|the|only|any)\b
+    (?:is|are|\w+s|\w+ed)\b.{0,80}\b(?:instead of|rather than)
+    """,
+    result="passes, works, returns, has, is, was, shows, reports, fails, needs, makes sense, looks, exists, understands"
+    ", describes, reflects, documents, covers, explains, contains, includes",
+)
+"""It says what the work does now, or does in place of something else."""
+
 VERDICT: Final = phrases(
     r"""
-    ^(?:so|in short|bottom line|short answer|net|verdict|conclusion|overall|tl;?dr)[:,—-]
+    ^so:|^(?:in short|bottom line|short answer|net|verdict|conclusion|overall|tl;?dr)[:,—-]
     the (?:<sort> )+<thing> (?:is|was|would|here)
     (?:is|was|are|would be|looks like|seems) (?:the|a) <sort> <thing>
     this (?:one )?(?:\w+ ){0,5}(?:is|was) the (?:entire|whole|actual|real|only) (?:fix|change)
