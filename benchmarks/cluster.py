@@ -4,10 +4,11 @@
 
 The bare driver publishes the bytes of each turn with nats-py, one message a turn behind the one before it in its
 session, with a message id, a task for each session and one connection. It checks nothing, seals nothing and packs
-nothing, so its messages are longer than ours. Ours has a thread for each session, as plain calls need. Both run in the
-same round, interleaved, on streams with three replicas that sync each message, and in both the first turn of each
-session is stored before the clock runs: what opening a session costs, growth tells. The servers are started from the
-test suite's wheel, on loopback. Processor time is told of the client's process and of the three servers.
+nothing, so its messages are longer than ours. Ours is measured twice: *threads* has a thread for each session, as plain
+calls need, and *tasks* has a task for each, as the bare driver does, and awaits `session.aio.append`. All run in the
+same round, interleaved, on streams with three replicas that sync each message, and the first turn of each session is
+stored before the clock runs: what opening a session costs, growth tells. The servers are started from the test suite's
+wheel, on loopback. Processor time is told of the client's process and of the three servers.
 
 A fleet has many processes. So 64 sessions are also spread over several, on both sides: each process has its interpreter
 and its connection, all begin together, and the rate is that until the last one is done.
@@ -41,13 +42,14 @@ from nats.js.errors import Error as StreamError
 
 import wakelog
 from benchmarks.shared import median_ms, ours, within
-from benchmarks.workload import Turn, make_turns
+from benchmarks.workload import Turn, events_of, make_turns
 from tests.engines.nats_server import NatsCluster
 from wakelog.engines.nats import NatsEngine, messages
 from wakelog.engines.nats.errors import IN_FLIGHT
 from wakelog.engines.nats.subjects import Subjects
 from wakelog.maintenance.shards import create_store, placement
 from wakelog.model.ids import root_id
+from wakelog.session import Session
 from wakelog.store import Store
 
 WANTED = {1: 0.7, 16: 0.8, 64: 0.8, 256: 0.8}
@@ -116,32 +118,59 @@ async def make_stream(cluster: NatsCluster) -> None:
     await client.close()
 
 
+def in_tasks(
+    url: str, turns: list[Turn], sessions: int, mark: str, ready: Callable[[], object] = lambda: None
+) -> tuple[float, float]:
+    """The same as `ours` of the benchmark of shared databases, with a task for each session instead of a thread."""
+
+    async def run(store: Store) -> tuple[float, float]:
+        made = [store.session(f"{mark}-{i}") for i in range(sessions)]
+
+        async def write(session: Session[Any], some: list[Turn]) -> None:
+            for turn in some:
+                await session.aio.append(*events_of(turn))
+
+        await asyncio.gather(*(write(each, turns[:1]) for each in made))
+        await asyncio.to_thread(ready)
+        begun, own = time.perf_counter(), time.process_time()
+        await asyncio.gather(*(write(each, turns[1:]) for each in made))
+        took, spent = time.perf_counter() - begun, time.process_time() - own
+        assert all(each.head.turn == len(turns) for each in made)
+        count = sessions * (len(turns) - 1)
+        return count / took, spent / count * 1e6
+
+    with wakelog.open(url, redact=None) as store:
+        return asyncio.run(run(store))
+
+
 def measure_appends(cluster: NatsCluster, counts: list[int], total: int, rounds: int) -> None:
     turns = make_turns(total)
     print(
-        f"{'sessions':>8}  {'bare/s':>8}  {'ours/s':>8}  ratio (median, spread)"
+        f"{'sessions':>8}  {'':>7}  {'bare/s':>8}  {'ours/s':>8}  ratio (median, spread)"
         "   µs of the client: bare, ours   of the three servers: bare, ours"
     )
     for count in counts:
         share = turns[: max(8, total // count)]
-        rates: list[Rates] = []
-        served: list[tuple[float, float]] = []
-        for number in range(rounds + 1):  # the first warms up
-            begun: list[float] = []
-
-            def ready(begun: list[float] = begun) -> None:
-                begun.append(_spent_us(cluster))
-
-            low = bare(addresses(cluster), share, count, f"b{count}-{number}", ready)
-            begun.append(_spent_us(cluster))
-            high = ours(within(cluster.url, f"o{count}-{number}"), share, count, "s", ready)
-            ended = _spent_us(cluster)
-            if number:
-                rates.append((*low, *high[:2]))
-                served.append((begun[1] - begun[0], ended - begun[2]))
         done = count * (len(share) - 1)
-        low_us, high_us = (statistics.median(each) / done for each in zip(*served, strict=True))
-        _say(count, rates, f"target {WANTED[count]:g}", f"   {low_us:,.0f}, {high_us:,.0f}")
+        rates: dict[str, list[Rates]] = {"threads": [], "tasks": []}
+        served: dict[str, list[tuple[float, float]]] = {"threads": [], "tasks": []}
+        for number in range(rounds + 1):  # the first warms up
+            low = _with_servers(cluster, bare, addresses(cluster), share, count, f"b{count}-{number}")
+            for how, side in (("threads", ours), ("tasks", in_tasks)):
+                high = _with_servers(cluster, side, within(cluster.url, f"{how}{count}-{number}"), share, count, "s")
+                if number:
+                    rates[how].append((*low[:2], *high[:2]))
+                    served[how].append((low[2] / done, high[2] / done))
+        for how in rates:
+            low_us, high_us = (statistics.median(each) for each in zip(*served[how], strict=True))
+            _say(count, rates[how], f"target {WANTED[count]:g}", f"   {low_us:,.0f}, {high_us:,.0f}", how)
+
+
+def _with_servers(cluster: NatsCluster, side: Any, *args: Any) -> tuple[float, float, float]:
+    """What a side reaches, and the processor time that the servers used for it."""
+    begun: list[float] = []
+    rate, own_us = side(*args, lambda: begun.append(_spent_us(cluster)))[:2]
+    return rate, own_us, _spent_us(cluster) - begun[0]
 
 
 def _spent_us(cluster: NatsCluster) -> float:
@@ -158,7 +187,7 @@ def _spent_us(cluster: NatsCluster) -> float:
 
 def measure_processes(cluster: NatsCluster, counts: list[int], total: int, rounds: int) -> None:
     share = make_turns(total)[: max(8, total // SPREAD)]
-    print(f"{'processes':>8} {'bare/s':>8}  {'ours/s':>8}  ratio, with {SPREAD} sessions over all of them")
+    print(f"{'processes':>17}  {'bare/s':>8}  {'ours/s':>8}  ratio, with {SPREAD} sessions over all of them")
     for count in counts:
         rates: list[Rates] = []
         for number in range(rounds + 1):
@@ -188,11 +217,11 @@ def _part(side: Any, where: Any, turns: list[Turn], sessions: int, mark: str, ba
     answers.put(side(where, turns, sessions, mark, barrier.wait)[:2])
 
 
-def _say(count: int, rates: list[Rates], target: str, more: str = "") -> None:
+def _say(count: int, rates: list[Rates], target: str, more: str = "", how: str = "") -> None:
     ratios = sorted(high / low for low, _, high, _ in rates)
     low, low_us, high, high_us = (statistics.median(each) for each in zip(*rates, strict=True))
     print(
-        f"{count:>8}  {low:>8,.0f}  {high:>8,.0f}  {statistics.median(ratios):.2f}"
+        f"{count:>8}  {how:>7}  {low:>8,.0f}  {high:>8,.0f}  {statistics.median(ratios):.2f}"
         f"  ({ratios[0]:.2f}-{ratios[-1]:.2f})  {target}   {low_us:,.0f}, {high_us:,.0f}{more}"
     )
     sys.stdout.flush()

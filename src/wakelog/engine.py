@@ -30,21 +30,12 @@ import msgspec
 
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError, UnsupportedError
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.pending import AwaitedAppend
+from wakelog.model.pending import Pending as Pending  # where most look for it
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 from wakelog.model.shards import IndexDatabase, ShardChange, ShardPlacement
 
 T = TypeVar("T")
-
-
-class Pending(Protocol):
-    """A pending append."""
-
-    def result(self) -> Head:
-        """Waits until the commits are durable and returns the last one's head, or raises why nothing was written.
-
-        UnavailableError means that the answer is unknown: submit the same commits again.
-        """
-        ...
 
 
 class FeedChange(msgspec.Struct, frozen=True):
@@ -354,6 +345,8 @@ class Encryption(msgspec.Struct, frozen=True):
 class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """What an engine can do beyond the protocol, and how it differs from others. A missing ability is None."""
 
+    submit_soon: Callable[[Commit], AwaitedAppend] | None = None
+    """Submits a commit from a task of an event loop, without a wait. A loop must not run what asks or writes."""
     feed_end: Callable[[], str] | None = None
     """Returns a cursor after everything stored so far, without reading the feed."""
     heard: Callable[[int], Collection[SessionId]] | None = None

@@ -57,6 +57,7 @@ class EncryptedEngine(EngineWrapper):
             encryption=Encryption(self.engine, self.ring_id, self.ring is not None),
             keeps_index=False,
             take_bundle=None,
+            submit_soon=None,
         )
 
     # Writing

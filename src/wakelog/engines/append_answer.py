@@ -7,6 +7,7 @@ each commit.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from wakelog.model.records import Commit, Head
 
@@ -20,6 +21,7 @@ class AppendAnswer:
         self._error: BaseException | None = None
         self._gate = threading.Lock()
         self._gate.acquire()
+        self._listener: Callable[[], None] | None = None
 
     @property
     def is_given(self) -> bool:
@@ -29,12 +31,29 @@ class AppendAnswer:
         """Sets the answer, unless there is one already."""
         if not self.is_given:
             self._head = head
-            self._gate.release()
+            self._open()
 
     def refuse(self, exc: BaseException) -> None:
         if not self.is_given:
             self._error = exc
-            self._gate.release()
+            self._open()
+
+    def _open(self) -> None:
+        self._gate.release()
+        if self._listener is not None:
+            self._listener()
+
+    @property
+    def stored(self) -> Head | None:
+        """The head, if that is the answer and it is there."""
+        return self._head
+
+    def on_given(self, listener: Callable[[], None]) -> None:
+        """Calls `listener` when there is an answer, in the thread that gives it; at once if there is one already. It
+        may be called twice, if the answer comes at this moment."""
+        self._listener = listener
+        if self.is_given:
+            listener()
 
     def result(self) -> Head:
         with self._gate:

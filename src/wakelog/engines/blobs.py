@@ -45,7 +45,13 @@ class BlobEngine(EngineWrapper):
         inner = self.engine.abilities
         # A bundle imported by the inner engine, or an index inside it, would miss the blobs.
         return msgspec.structs.replace(
-            inner, inspection=self, payloads_apart=True, take_bundle=None, is_far=False, keeps_index=False
+            inner,
+            inspection=self,
+            payloads_apart=True,
+            take_bundle=None,
+            is_far=False,
+            keeps_index=False,
+            submit_soon=None,
         )
 
     def submit(self, *commits: Commit) -> Pending:

@@ -21,6 +21,8 @@ from wakelog.errors import UnavailableError, WakelogError
 T = TypeVar("T")
 A = TypeVar("A", bound=AppendAnswer)
 Step = Callable[[], Coroutine[Any, Any, object]]
+TOGETHER = 64
+"""After so many appends of one loop, the first ones are sent while the next are prepared."""
 _INHERITED: list[Any] = []
 
 
@@ -101,10 +103,34 @@ class Arrivals(Generic[A]):
         self._loop, self._take, self._taken = loop, take, taken
         self._arrived: deque[A] = deque()
         self._is_scheduled = False
+        self._collector: asyncio.AbstractEventLoop | None = None
+        """The loop of callers that will pass on what has arrived when its tasks have run."""
 
     def put(self, pending: A) -> None:
         """Called by any thread."""
         self._arrived.append(pending)
+        self.pass_on()
+
+    def collect(self, pending: A) -> None:
+        """The same in a task of a caller's loop. The appends of all its tasks that are ready are passed on together,
+        when these have run, or when there are TOGETHER of them."""
+        self._arrived.append(pending)
+        loop = asyncio.get_running_loop()
+        if len(self._arrived) >= TOGETHER:
+            self.pass_on()
+        elif self._collector is None:
+            self._collector = loop
+            loop.call_soon(self._pass_on_collected)
+        elif self._collector is not loop:
+            self.pass_on()
+
+    def _pass_on_collected(self) -> None:
+        self._collector = None
+        if self._arrived:
+            self.pass_on()
+
+    def pass_on(self) -> None:
+        """Wakes the loop, unless it will look anyway."""
         if not self._is_scheduled:
             self._is_scheduled = True
             try:

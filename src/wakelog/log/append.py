@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from wakelog.engine import Engine
+from wakelog.engine import Engine, Pending
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, UnavailableError, WakelogError
 from wakelog.log.reader import Segment, fold_at, read_entries
 from wakelog.log.retry import next_try
@@ -133,10 +133,10 @@ class Appender:
             if blocker is not None:
                 self._wait_for(blocker)
 
-    def _submit(self, sealed: Sealed) -> Sealed:
+    def _submit(self, sealed: Sealed, submit: Callable[[Commit], Pending] | None = None) -> Sealed:
         """Hands a sealed commit to the engine. The tip is whole again once the commit is listed as in flight."""
         try:
-            sealed.pending = self.engine.submit(sealed.commit)
+            sealed.pending = (submit or self.engine.submit)(sealed.commit)
         except Exception:
             sealed.undo()
             self._is_whole = True
@@ -206,9 +206,12 @@ class Appender:
             self._retreat(sealed)  # a repeated append: this is the first answer, and nothing new was stored
             return head
         with self._locked():
-            if sealed.generation == self._generation and sealed in self._flight:
-                self._flight.remove(sealed)
+            self._leave_flight(sealed)
         return head
+
+    def _leave_flight(self, sealed: Sealed) -> None:
+        if sealed.generation == self._generation and sealed in self._flight:
+            self._flight.remove(sealed)
 
     def _retreat(self, sealed: Sealed) -> None:
         """Undoes everything in flight, unless another thread has done so."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, CorruptLogError, NotFoundError
-from wakelog.log.append import Appender, Clock, now_us
+from wakelog.log.append import Clock, now_us
 from wakelog.log.damage import OnHole, entries_around
 from wakelog.log.holder import living_turn
 from wakelog.log.intake import Redact, admit, default_redact
@@ -30,6 +30,7 @@ from wakelog.log.reader import (
 )
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.log.seal import Sealed, SealStep, Tip, check_epoch, seal
+from wakelog.log.task_append import TaskAppender
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id
 from wakelog.model.names import check_length
@@ -43,7 +44,7 @@ DEEP_FORK = 8
 """Forks of forks beyond this depth start with a snapshot, so that reading need not walk through all of them."""
 
 
-class Log(Appender):
+class Log(TaskAppender):
     """A typed, append-only log for one session."""
 
     def __init__(

@@ -1,7 +1,8 @@
 """`session.aio`: the verbs of a session as coroutines.
 
-Each runs the plain method in a worker thread and keeps its signature for type checkers. `call`, `model` and `run_turn`
-take coroutine functions and await them. For a turn, write `async with session.turn(…)`.
+Each runs the plain method in a worker thread and keeps its signature for type checkers. Verbs that only append need no
+thread if the engine can report an answer to a task (task_records.py). `call`, `model` and `run_turn` take coroutine
+functions and await them. For a turn, write `async with session.turn(…)`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import runtime_for
-from wakelog.runtime.bridge import in_thread
+from wakelog.runtime.bridge import in_thread, on_asyncio
 from wakelog.runtime.driver import drive_async
 from wakelog.runtime.models import model_call
 from wakelog.runtime.outcome import Outcome
@@ -27,6 +28,7 @@ from wakelog.session.files import Files
 from wakelog.session.history import SessionHistory
 from wakelog.session.life import SessionLife
 from wakelog.session.session import Session
+from wakelog.session.task_records import TaskRecords
 from wakelog.session.trust import SessionTrust
 
 if TYPE_CHECKING:
@@ -53,6 +55,16 @@ class AsyncVerb(Generic[P, R]):
             return await in_thread(method, *args, **kwargs)
 
         return awaited
+
+
+class RecordingVerb(AsyncVerb[P, R]):
+    """A verb that reads nothing before it appends. Where the engine can, it runs in the task itself."""
+
+    def __get__(self, verbs: AwaitedVerbs, owner: type | None = None) -> Callable[P, Coroutine[Any, Any, R]]:
+        session: Session[Any] = verbs._target
+        if not (on_asyncio() and session.log.takes_tasks) or session._is_answering:
+            return super().__get__(verbs, owner)
+        return getattr(TaskRecords(session), self._name)  # type: ignore[no-any-return]
 
 
 class AwaitedVerbs:
@@ -158,16 +170,16 @@ class Aio(AwaitedVerbs):
 
     _target: Session[Any]
 
-    append = AsyncVerb(Session.append)
+    append = RecordingVerb(Session.append)
     seq = AsyncVerb(Session.seq)
-    message = AsyncVerb(Session.message)
-    decide = AsyncVerb(Session.decide)
-    fact = AsyncVerb(Session.fact)
+    message = RecordingVerb(Session.message)
+    decide = RecordingVerb(Session.decide)
+    fact = RecordingVerb(Session.fact)
     retract = AsyncVerb(Session.retract)
-    dead_end = AsyncVerb(Session.dead_end)
-    artefact = AsyncVerb(Session.artefact)
-    set_goal = AsyncVerb(Session.set_goal)
-    label = AsyncVerb(Session.label)
+    dead_end = RecordingVerb(Session.dead_end)
+    artefact = RecordingVerb(Session.artefact)
+    set_goal = RecordingVerb(Session.set_goal)
+    label = RecordingVerb(Session.label)
     checkpoint = AsyncVerb(Session.checkpoint)
     note = AsyncVerb(Session.note)
     patch = AsyncVerb(Session.patch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from wakelog.errors import InvalidInputError, NotFoundError
@@ -216,6 +216,11 @@ class Base(Generic[S]):
                 )
         if self._is_answering:
             return self.head
+        return self._store(events, expect, commit_id, guard)
+
+    def _store(
+        self, events: Sequence[ev.Event | EventDraft], expect: Seq | None, commit_id: str, guard: int | None
+    ) -> Head:
         return self.log.append(*events, expect=expect, commit_id=commit_id, guard=guard)
 
     def _record(
@@ -238,4 +243,7 @@ class Base(Generic[S]):
         turn = runtime.turn
         if turn is not None and turn.record is not None and turn.is_done:
             return turn.record.ended
-        return self.log.record(runtime.pin_to_turn(draft), guard=runtime.guard)
+        return self._store_one(runtime.pin_to_turn(draft), runtime.guard)
+
+    def _store_one(self, draft: EventDraft, guard: int | None) -> Seq:
+        return self.log.record(draft, guard=guard)

@@ -61,6 +61,13 @@ class LanedAppend(AppendAnswer):
         self.has_begun = False
         self.draft: tuple[SessionTail, tuple[NewMessage, ...]] | None = None
         """The messages, and the tail that they must follow."""
+        self.hasten: Callable[[], None] | None = None
+        """Sends it now, if it was to be sent with others."""
+
+    def result(self) -> Head:
+        if self.hasten is not None and not self.is_given:
+            self.hasten()  # whoever waits may be in the thread that would send it later
+        return super().result()
 
 
 class AppendLanes:
@@ -90,6 +97,12 @@ class AppendLanes:
             pending.draft = self._make_draft(commit, self._tails.cached(commit.session))
 
     def put(self, pending: LanedAppend) -> None:
+        if pending.draft is not None and (session := pending.commits[0].session) not in self._lanes:
+            self._lanes[session] = deque((pending,))  # the usual append: it is first, and nothing is behind it
+            pending.has_begun = True
+            if not self._send_fast(pending):
+                self._start_task([pending])
+            return
         for session in pending.sessions:
             self._lanes.setdefault(session, deque()).append(pending)
         self._start_if_first(pending)
@@ -143,6 +156,11 @@ class AppendLanes:
             self._leave(together)
 
     def _leave(self, together: list[LanedAppend]) -> None:
+        if len(together) == 1 and len(together[0].sessions) == 1:
+            lane = self._lanes[session := together[0].commits[0].session]
+            if len(lane) == 1:
+                del self._lanes[session]  # the usual append: nothing is behind it
+                return
         fronts: list[LanedAppend] = []
         for each in together:
             for session in each.sessions:

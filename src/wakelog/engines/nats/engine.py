@@ -144,6 +144,7 @@ class NatsEngine(LoopOwner):
     def abilities(self) -> Abilities:
         identity = f"{self._place}#{self.ns}"
         return Abilities(
+            submit_soon=self.submit_soon,
             feed_end=self.end_of_feed,
             heard=lambda since: self._run(lambda: self._names.heard(since)),
             marks=self,
@@ -163,6 +164,15 @@ class NatsEngine(LoopOwner):
         pending = LanedAppend(commits)
         self._lanes.draft(pending)
         self._arrivals.put(pending)
+        return pending
+
+    def submit_soon(self, commit: Commit) -> LanedAppend:
+        """Submits a commit from a task, with those of other tasks that are ready."""
+        self._check()
+        pending = LanedAppend((commit,))
+        self._lanes.draft(pending)
+        pending.hasten = self._arrivals.pass_on
+        self._arrivals.collect(pending)
         return pending
 
     # Reading

@@ -24,6 +24,7 @@ itself):
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 
@@ -76,9 +77,8 @@ class Subjects:
 
     def of(self, shard: int, kind: str, session: SessionId, *rest: object) -> str:
         """A subject of one session."""
-        root, _, leaf = session.partition(".")
-        tail = "".join(f".{part}" for part in rest)
-        return f"wl.{self.store}.{shard}.{kind}.{self.ns}.{token(root)}.{token(leaf or ROOT_LEAF)}{tail}"
+        own = f"wl.{self.store}.{shard}.{kind}.{self.ns}.{_tokens(session)}"
+        return ".".join((own, *map(str, rest))) if rest else own
 
     def kind(self, shard: int, kind: str) -> str:
         """All messages of one kind in this namespace."""
@@ -109,8 +109,13 @@ class Subjects:
         return f"wl.{self.store}.names.k.{token(kind)}.{name}"
 
     def beat(self, session: SessionId) -> str:
-        root, _, leaf = session.partition(".")
-        return f"wl.{self.store}.beats.{self.ns}.{token(root)}.{token(leaf or ROOT_LEAF)}"
+        return f"wl.{self.store}.beats.{self.ns}.{_tokens(session)}"
+
+
+@functools.lru_cache(maxsize=4096)
+def _tokens(session: SessionId) -> str:
+    root, _, leaf = session.partition(".")
+    return f"{token(root)}.{token(leaf or ROOT_LEAF)}"
 
 
 def leaf_of(session: SessionId) -> str:
