@@ -105,7 +105,7 @@ def _differences(log_a: Log, a: Step, log_b: Log, b: Step) -> tuple[tuple[str, .
 def _compare_requests(log_a: Log, a: Step, log_b: Log, b: Step) -> list[str]:
     """What differs in the requests of two model calls. Their keys do not include that."""
     what = []
-    if model_of(a) != model_of(b) and UNNAMED not in (model_of(a), model_of(b)):
+    if a.model != b.model and a.model and b.model:
         what.append("model")
     if normalize_payloads(parameters_of(a)) != normalize_payloads(parameters_of(b)):
         what.append("parameters")
@@ -117,15 +117,6 @@ def _compare_requests(log_a: Log, a: Step, log_b: Log, b: Step) -> list[str]:
     ):
         what.append("input")
     return what
-
-
-UNNAMED = "model"
-"""The name of a model call whose model was not recorded."""
-
-
-def model_of(step: Step) -> str:
-    """The model of a model call: from its parameters, else its name."""
-    return str(step.params.get("model") or step.name)
 
 
 def own_input(step: Step) -> Value:

@@ -19,10 +19,8 @@ from typing import Literal
 import msgspec
 
 from wakelog.compare.alignment import (
-    UNNAMED,
     AlignedStep,
     in_one_shape,
-    model_of,
     own_input,
     parameters_of,
     said_by_number,
@@ -173,11 +171,11 @@ class Pairing:
         return DivergenceFactor("prompt", "differs", differences=tuple(found))
 
     def _model(self, a: Step, b: Step) -> DivergenceFactor:
-        if UNNAMED in (model_of(a), model_of(b)):
+        if not (a.model and b.model):
             return DivergenceFactor("model", "unknown", "not recorded")
-        if model_of(a) == model_of(b):
-            return DivergenceFactor("model", "same", model_of(a))
-        return DivergenceFactor("model", "differs", differences=(Difference("model", "", model_of(a), model_of(b)),))
+        if a.model == b.model:
+            return DivergenceFactor("model", "same", a.model)
+        return DivergenceFactor("model", "differs", differences=(Difference("model", "", a.model, b.model),))
 
     def _parameters(self, a: Step, b: Step) -> DivergenceFactor:
         found = tuple(differences("parameters", parameters_of(a), parameters_of(b)))

@@ -45,6 +45,10 @@ class Try(msgspec.Struct, frozen=True):
     ended_at: int
 
 
+_UNNAMED = "model"
+"""The name of a model call whose model was not recorded."""
+
+
 class Step(msgspec.Struct, frozen=True):
     """One thing that was done. Large values are references to their payloads, with the event to fetch them from."""
 
@@ -85,6 +89,12 @@ class Step(msgspec.Struct, frozen=True):
     @property
     def last(self) -> Seq:
         return self.seqs[-1]
+
+    @property
+    def model(self) -> str:
+        """The model of a model call; empty if it was not recorded."""
+        named = str(self.params.get("model") or self.name)
+        return "" if named == _UNNAMED else named
 
     @property
     def duration_us(self) -> int:

@@ -15,7 +15,6 @@ from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import PEEK_BYTES, readable, text_of
 from wakelog.cli.text import count, duration, fit, glyph, money, pluralize
-from wakelog.compare.alignment import UNNAMED, model_of
 from wakelog.compare.alignment import AlignedStep as Pairing
 from wakelog.compare.comparison import Pair
 from wakelog.compare.divergence import Difference, Divergence, DivergenceFactor, Followed
@@ -60,7 +59,7 @@ def step_text(log: Log, step: Step) -> str:
     if step.kind == "tool":
         return f"{step.name} {input_text}".strip()
     if step.kind == "model":
-        return "model" if model_of(step) == UNNAMED else f"model {model_of(step)}"
+        return f"model {step.model}".strip()
     if step.kind == "message":
         return f"{step.name}: {input_text}"
     if step.kind == "end":
