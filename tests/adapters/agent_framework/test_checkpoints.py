@@ -77,6 +77,7 @@ class Plain:
 
 class Slotted:
     __slots__ = ("x",)
+    x: int
 
     def __eq__(self, other: object) -> bool:
         return type(other) is Slotted and other.x == self.x

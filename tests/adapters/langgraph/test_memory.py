@@ -227,7 +227,7 @@ def test_items_with_the_same_text_are_found_by_the_next_process(tmp_path: Path) 
         found = again.search(("d",), query="aaaa")
         assert [item.key for item in found[:2]] == ["one", "two"]
         assert found[0].score == found[1].score
-        assert [item.key for item in again.search(("d",), query="bbbb")][0] == "three"
+        assert again.search(("d",), query="bbbb")[0].key == "three"
         again.batch([PutOp(("e",), key, {"text": "aabb"}) for key in ("four", "five")])
         assert len(again.search(("e",), query="aabb")) == 2
 

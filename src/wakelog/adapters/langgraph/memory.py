@@ -286,7 +286,8 @@ class _Mirror(InMemoryStore):
     def _handle_list_namespaces(self, op: Any) -> list[tuple[str, ...]]:
         for namespace in [namespace for namespace, items in self._data.items() if not items]:
             del self._data[namespace]
-        return super()._handle_list_namespaces(op)
+        found: list[tuple[str, ...]] = super()._handle_list_namespaces(op)
+        return found
 
 
 class _Embedder(Embeddings):
