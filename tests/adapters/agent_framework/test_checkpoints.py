@@ -9,12 +9,13 @@ import enum
 import subprocess
 import sys
 import uuid
+import zoneinfo
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from agent_framework import (
@@ -29,7 +30,7 @@ from agent_framework import (
     handler,
     response_handler,
 )
-from pydantic import BaseModel
+from pydantic import BaseModel, PrivateAttr
 
 import wakelog
 from tests.engines.on_postgres import postgres_url
@@ -62,8 +63,39 @@ class Question:
 
 
 class Odd:
-    def __init__(self) -> None:
-        self.x = 1
+    def __reduce__(self) -> Any:
+        return Odd, ()
+
+
+class Plain:
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+
+class Slotted:
+    __slots__ = ("x",)
+    x: int
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Slotted and other.x == self.x
+
+
+class Words(list[str]):
+    pass
+
+
+class Pair(NamedTuple):
+    left: int
+    right: Any
+
+
+class Loose(BaseModel):
+    anything: Any
+    raw: bytes = b""
+    _seen: int = PrivateAttr(default=0)
 
 
 @pytest.fixture(params=["framework", "sqlite", "postgres", "http"])
@@ -120,6 +152,39 @@ def test_a_checkpoint_comes_back_as_it_was(storage) -> None:
         assert found == checkpoint("c1", state=state, metadata={"m": 1}, iteration_count=3)
         found.state["plain"].append("mine")
         assert (await storage.load("c1")).state == state
+
+    asyncio.run(test())
+
+
+def test_objects_come_back_with_all_that_they_hold(storage) -> None:
+    async def test() -> None:
+        noted, slotted, loose = Order("tea"), Slotted(), Loose(anything={Decimal("1.1")}, raw=b"\xff")
+        noted.extra = [1]  # type: ignore[attr-defined]
+        slotted.x = 5
+        loose._seen = 7
+        state = {
+            "plain": Plain({1, 2}),
+            "noted": noted,
+            "slotted": slotted,
+            "words": Words(["a"]),
+            "pair": Pair(1, Order("x")),
+            "loose": loose,
+            "inside": Loose(anything=Order("y")),
+            "default": collections.defaultdict(list, {"a": [1]}),
+            "path": Path("/a/b"),
+            "range": range(3),
+            "last": collections.deque([1, 2], maxlen=2),
+            "zone": datetime(2026, 7, 1, tzinfo=zoneinfo.ZoneInfo("UTC")),
+        }
+        await storage.save(checkpoint("c1", state=state))
+        found = (await storage.load("c1")).state
+        assert found == state
+        assert {name: type(value) for name, value in found.items()} == {n: type(v) for n, v in state.items()}
+        assert found["noted"].extra == [1]
+        assert (found["loose"]._seen, found["loose"].model_fields_set) == (7, {"anything", "raw"})
+        assert found["inside"].model_fields_set == {"anything"}
+        assert (found["default"]["new"], found["last"].maxlen) == ([], 2)
+        assert found["zone"].tzinfo == zoneinfo.ZoneInfo("UTC")
 
     asyncio.run(test())
 

@@ -3,7 +3,9 @@ and nobody's values change under their hands."""
 
 import gc
 import operator
+import uuid
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -14,6 +16,7 @@ pytest.importorskip("langgraph")
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import START, StateGraph
+from langgraph.types import Send
 
 from tests.adapters.command_line import command
 from wakelog.adapters.langgraph import WakelogSaver
@@ -21,6 +24,12 @@ from wakelog.adapters.langgraph.held_items import held_places
 from wakelog.errors import WakelogError
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
+
+
+@dataclass
+class Task:
+    number: int
+    status: str = field(default="open", compare=False)
 
 
 class Kept(TypedDict):
@@ -234,3 +243,51 @@ def test_writes_that_come_after_the_next_checkpoint_are_stored_without_reading_t
                 assert found is not None
                 more = [("late", "z", 2)] if id == "a" else []
                 assert found.pending_writes == [("late", "x", f"after {id}"), ("late", "y", 1), *more]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [lambda n: frozenset({n}), lambda n: uuid.UUID(int=n), lambda n: Send("work", {"given": n})],
+    ids=["sets", "ids", "sends"],
+)
+def test_items_without_fields_can_be_read_again_and_again(tmp_path: Path, item: Callable[[int], Any]) -> None:
+    with WakelogSaver(tmp_path) as saver:
+        graph = keeping(saver, item)
+        turns(graph, 0, 3)
+        gc.collect()
+        for _ in range(3):
+            assert graph.get_state(THREAD).values["items"] == [item(n) for n in range(3)]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        lambda n: {"done": 0, "share": 1.0},
+        lambda n: {"text": f"{n}", "deep": {"done": 0, "share": 1.0}},
+        lambda n: {"deep": {"done": 0, "share": 1.0}, "more": uuid.UUID(int=n)},
+    ],
+    ids=["rows", "nested", "with an id"],
+)
+def test_a_number_that_becomes_an_equal_one_of_another_type_is_stored(
+    tmp_path: Path, item: Callable[[int], Any]
+) -> None:
+    def touch(items: list[Any]) -> None:
+        for each in items:
+            each.get("deep", each).update(done=False, share=1)
+
+    with WakelogSaver(tmp_path) as saver, WakelogSaver(tmp_path) as other:
+        result = turns(keeping(saver, item, touch), 0, 4)
+        assert "'done': False, 'share': 1}" in repr(result["items"][2])
+        stored = keeping(other, item).get_state(THREAD).values["items"]
+        assert repr(stored) == repr(result["items"])
+
+
+def test_a_change_that_an_object_does_not_compare_is_stored(tmp_path: Path) -> None:
+    def touch(items: list[Any]) -> None:
+        for each in items:
+            each["task"].status = "done"
+
+    with WakelogSaver(tmp_path) as saver, WakelogSaver(tmp_path) as other:
+        turns(keeping(saver, lambda n: {"task": Task(n)}, touch), 0, 3)
+        stored = keeping(other, lambda n: None).get_state(THREAD).values["items"]
+        assert [each["task"].status for each in stored] == ["done", "done", "open"]

@@ -208,6 +208,30 @@ def test_items_without_a_text_are_found_by_a_process_that_embeds(tmp_path: Path)
         ]
 
 
+def test_a_namespace_without_items_is_not_listed(tmp_path: Path) -> None:
+    with WakelogStore(tmp_path) as store, WakelogStore(tmp_path) as other:
+        store.put(("gone",), "k", {"a": 1})
+        store.put(("kept",), "k", {"a": 1})
+        store.delete(("gone",), "k")
+        assert store.get(("never",), "k") is None
+        assert store.list_namespaces() == other.list_namespaces() == [("kept",)]
+
+
+def test_items_with_the_same_text_are_found_by_the_next_process(tmp_path: Path) -> None:
+    index: Any = {"dims": 2, "embed": embedded, "fields": ["text", "title"]}
+    with WakelogStore(tmp_path, index=index) as store:
+        for key in ("one", "two"):
+            store.put(("d",), key, {"text": "aaaa"})
+        store.put(("d",), "three", {"text": "bbbb", "title": "bbbb"})
+    with WakelogStore(tmp_path, index=index) as again:
+        found = again.search(("d",), query="aaaa")
+        assert [item.key for item in found[:2]] == ["one", "two"]
+        assert found[0].score == found[1].score
+        assert again.search(("d",), query="bbbb")[0].key == "three"
+        again.batch([PutOp(("e",), key, {"text": "aabb"}) for key in ("four", "five")])
+        assert len(again.search(("e",), query="aabb")) == 2
+
+
 def test_nothing_is_stored_while_the_embedding_model_fails(tmp_path: Path) -> None:
     asked: list[list[str]] = []
 

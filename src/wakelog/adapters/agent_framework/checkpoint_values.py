@@ -1,8 +1,9 @@
 """Converts the values in a checkpoint to JSON and back, without pickle.
 
 Plain JSON stays as it is. Any other value becomes an object with its type in the key `$is` and its content: a tuple, a
-date, an enum, an object by its fields or by its own `to_dict`. A class is identified by its module and name. Reading a
-value imports no modules except those of the framework, so a store cannot run code that the program did not load.
+date, an enum, an object by its fields or by its own `to_dict` (object_fields.py). A class is identified by its module
+and name. Reading a value imports no modules except those of the framework, so a store cannot run code that the program
+did not load.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ import datetime
 import decimal
 import enum
 import importlib
+import pathlib
 import sys
 import types
 import typing
 import uuid
+import zoneinfo
 from collections.abc import Callable
 from typing import Any
 
 from agent_framework import WorkflowCheckpointException, WorkflowEvent
 
+from wakelog.adapters.agent_framework import object_fields
 from wakelog.adapters.exact_values import from_stored, stored_form
 from wakelog.errors import InvalidInputError
 from wakelog.model.values import Value
@@ -37,6 +41,9 @@ _TEXTS: dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
     uuid.UUID: ("uuid", str, uuid.UUID),
     decimal.Decimal: ("decimal", str, decimal.Decimal),
     complex: ("complex", str, complex),
+    type(pathlib.Path()): ("path", str, pathlib.Path),
+    pathlib.PurePosixPath: ("pure_posix_path", str, pathlib.PurePosixPath),
+    pathlib.PureWindowsPath: ("pure_windows_path", str, pathlib.PureWindowsPath),
 }
 _LISTS: dict[type, tuple[str, Callable[[Any], Any]]] = {
     tuple: ("tuple", tuple),
@@ -81,13 +88,18 @@ class CheckpointValues:
             return self._encode_dict(value, where)
         if kind in _TEXTS:
             name, write, _ = _TEXTS[kind]
-            return {IS: name, OF: write(value)}
+            zone = getattr(getattr(value, "tzinfo", None), "key", None)  # a text has only its offset
+            return {IS: name, OF: write(value)} | ({"zone": zone} if zone and kind is datetime.datetime else {})
         if kind is datetime.timedelta:
             return {IS: "timedelta", OF: [value.days, value.seconds, value.microseconds]}
+        if kind is range:
+            return {IS: "range", OF: [value.start, value.stop, value.step]}
         if kind in _LISTS:
             items = [self._encode(item, f"{where}[{n}]") for n, item in enumerate(value)]
             # The order of a set differs between processes, and would look like a change.
-            return {IS: _LISTS[kind][0], OF: sorted(items, key=repr) if kind in (set, frozenset) else items}
+            found = {IS: _LISTS[kind][0], OF: sorted(items, key=repr) if kind in (set, frozenset) else items}
+            longest = getattr(value, "maxlen", None)
+            return found if longest is None else {**found, "maxlen": longest}
         if kind in _DICTS:
             return {IS: _DICTS[kind][0], OF: self._pairs(value, where)}
         return self._encode_object(value, where)
@@ -110,15 +122,39 @@ class CheckpointValues:
             return {IS: "type", OF: self._encode_type(value, where)}
         if isinstance(value, WorkflowEvent):
             return {IS: "event", OF: self._encode_event(value, where)}
-        key = self._key(type(value), where)
+        for base in (str, int, float):
+            if isinstance(value, base):  # the framework's own storages drop the class as well
+                return base(value)
+        return self._encode_instance(value, self._key(type(value), where), where)
+
+    def _encode_instance(self, value: Any, key: str, where: str) -> Any:
+        found: dict[str, Any] = {CLASS: key}
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return found | {IS: "named_tuple", OF: [self._encode(v, f"{where}[{n}]") for n, v in enumerate(value)]}
+        if type(value) is collections.defaultdict:
+            factory = value.default_factory
+            made = None if factory is None else self._key(factory, f"the factory of {where}")
+            return {IS: "default_dict", "factory": made, OF: self._pairs(value, where)}
         if dataclasses.is_dataclass(value):
-            held = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if hasattr(value, f.name)}
-            return {IS: "fields", CLASS: key, OF: {n: self._encode(v, f"{where}.{n}") for n, v in held.items()}}
+            return found | {IS: "fields", OF: self._fields(object_fields.of_dataclass(value), where)}
+        if hasattr(value, "__pydantic_fields_set__"):
+            parts = object_fields.of_model(value)
+            return found | {IS: "model_fields", OF: {n: self._fields(v, where) for n, v in parts.items()}}
         if hasattr(value, "model_dump") and hasattr(type(value), "model_validate"):
-            return {IS: "model", CLASS: key, OF: value.model_dump(mode="json")}
+            return found | {IS: "model", OF: value.model_dump(mode="json")}
         if hasattr(value, "to_dict") and hasattr(type(value), "from_dict"):
-            return {IS: "dict_of", CLASS: key, OF: self._encode(value.to_dict(), where)}
-        raise self._refused(where, f"a {type(value).__qualname__} could not be read back", "make it a dataclass")
+            return found | {IS: "dict_of", OF: self._encode(value.to_dict(), where)}
+        if (fields := object_fields.of_object(value)) is None:
+            raise self._refused(where, f"a {type(value).__qualname__} could not be read back", "make it a dataclass")
+        found |= {IS: "fields", OF: self._fields(fields, where)}
+        if isinstance(value, dict):
+            found["pairs"] = self._pairs(value, where)
+        if isinstance(value, list):
+            found["items"] = [self._encode(item, f"{where}[{n}]") for n, item in enumerate(value)]
+        return found
+
+    def _fields(self, fields: dict[str, Any], where: str) -> dict[str, Any]:
+        return {name: self._encode(item, f"{where}.{name}") for name, item in fields.items()}
 
     def _encode_event(self, event: Any, where: str) -> Any:
         if event.type != "request_info":
@@ -165,7 +201,10 @@ class CheckpointValues:
             return {key: self._decode(item) for key, item in value.items()}
         name, held = value[IS], value[OF]
         if name in _FROM_TEXT:
-            return _FROM_TEXT[name](held)
+            found = _FROM_TEXT[name](held)
+            return found.astimezone(zoneinfo.ZoneInfo(value["zone"])) if "zone" in value else found
+        if name == "deque":
+            return collections.deque(self._decode(held), value.get("maxlen"))
         if name in _FROM_LIST:
             return _FROM_LIST[name](self._decode(held))
         match name:
@@ -185,8 +224,18 @@ class CheckpointValues:
                     request_data=event["data"],
                     response_type=event["response_type"],
                 )
+            case "range":
+                return range(*held)
+            case "named_tuple":
+                return tuple.__new__(self._find(value[CLASS]), self._decode(held))
+            case "default_dict":
+                factory = value["factory"]
+                return collections.defaultdict(factory and self._find(factory), self._decode(held))
             case "fields":
-                return _instance(self._find(value[CLASS]), self._decode(held))
+                items = {part: self._decode(value[part]) for part in ("items", "pairs") if part in value}
+                return object_fields.to_object(self._find(value[CLASS]), self._decode(held), **items)
+            case "model_fields":
+                return object_fields.to_model(self._find(value[CLASS]), self._decode(held))
             case "model":
                 return self._find(value[CLASS]).model_validate(held)
             case "dict_of":
@@ -219,7 +268,10 @@ class CheckpointValues:
 
 _BUILT_IN = frozenset(
     f"{cls.__module__}:{cls.__qualname__}"
-    for cls in (*_TEXTS, *_LISTS, *_DICTS, str, int, float, bool, list, dict, type(None), object, datetime.timedelta)
+    for cls in (
+        *(*_TEXTS, *_LISTS, *_DICTS, collections.defaultdict, datetime.timedelta),
+        *(str, int, float, bool, list, dict, type(None), object),
+    )
 )
 
 
@@ -230,11 +282,3 @@ def _registered() -> set[str]:
     except ImportError:
         return set()
     return set(getattr(_checkpoint_encoding, "_REGISTERED_CHECKPOINT_TYPE_KEYS", ()))
-
-
-def _instance(cls: Any, fields: dict[str, Any]) -> Any:
-    """An object with these fields. Its `__init__` is not run again."""
-    instance = cls.__new__(cls)
-    for name, value in fields.items():
-        object.__setattr__(instance, name, value)
-    return instance

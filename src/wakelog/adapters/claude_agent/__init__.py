@@ -16,7 +16,7 @@ except ImportError as exc:
 from wakelog.adapters.claude_agent.hooks import hooks
 from wakelog.adapters.claude_agent.session_store import WakelogSessionStore
 
-frameworks.warn_outside("claude-agent-sdk", oldest="0.2.182", newest="0.2.183")
+frameworks.warn_outside("claude-agent-sdk", oldest="0.2.182", newest="0.2.184")
 _ = _sdk
 
 __all__ = ["WakelogSessionStore", "hooks"]

@@ -27,7 +27,7 @@ from wakelog.importers.frameworks.langgraph.values import (
 from wakelog.model.values import INT_MAX, Value
 
 ATOMS = frozenset({str, int, bool, float, type(None)})
-_MESSAGES = frozenset({AIMessage, HumanMessage, SystemMessage, ToolMessage})
+MESSAGES = frozenset({AIMessage, HumanMessage, SystemMessage, ToolMessage})
 _DEPTH_MAX = 24
 _PLAIN = frozenset({dict, list})
 _set_attribute = object.__setattr__
@@ -161,7 +161,7 @@ class ValueCodec:
             return [item if type(item) in ATOMS else self.copy(item) for item in value]
         if kind is dict:
             return {key: item if type(item) in ATOMS else self.copy(item) for key, item in value.items()}
-        if kind in _MESSAGES:
+        if kind in MESSAGES:
             return self._copied_message(value)
         return self.decode(self.encode(value, "a value"))
 
@@ -184,7 +184,7 @@ class ValueCodec:
     @staticmethod
     def fields_of(items: list[Any]) -> list[dict[str, Any]] | None:
         """The fields of messages, to compare many at once. None if an item is not a message."""
-        if not _MESSAGES.issuperset(map(type, items)) or any(map(_extra_of, items)):
+        if not MESSAGES.issuperset(map(type, items)) or any(map(_extra_of, items)):
             return None
         return list(map(_fields_of, items))
 
@@ -195,13 +195,26 @@ class ValueCodec:
             return value is copy or (type(copy) is kind and bool(value == copy))
         if kind is list or kind is dict:
             try:
-                return bool(value == copy)
+                return bool(value == copy) and _has_same_kinds(value, copy)
             except Exception:  # an item may refuse to be compared
                 return False
-        if kind in _MESSAGES:
+        if kind in MESSAGES:
             return (
                 type(copy) is kind
                 and bool(value.__dict__ == copy.__dict__)
                 and bool(value.__pydantic_extra__ == copy.__pydantic_extra__)
             )
         return False
+
+
+def _has_same_kinds(value: Any, copy: Any) -> bool:
+    """True if two equal values also have the same types inside: 0 equals False, but is stored in another form. False if
+    there is an object whose own comparison would have to be trusted."""
+    kind = type(value)
+    if kind in ATOMS:
+        return value is copy or type(copy) is kind
+    if kind is list:
+        return type(copy) is kind and all(map(_has_same_kinds, value, copy))
+    if kind is dict:
+        return type(copy) is kind and all(_has_same_kinds(item, copy[key]) for key, item in value.items())
+    return kind in MESSAGES and type(copy) is kind

@@ -11,7 +11,7 @@ import operator
 import sys
 from typing import Any
 
-from wakelog.adapters.langgraph.codec import ATOMS
+from wakelog.adapters.langgraph.codec import ATOMS, MESSAGES
 
 _CONTAINERS = frozenset({dict, list})
 _ARGUMENT = 1
@@ -34,12 +34,15 @@ def held_places(items: list[Any], *, are_rows: bool) -> list[int] | None:
 
 
 def _holds_shared(items: list[Any]) -> bool:
-    """True if a list or dict inside the items is held by more than what it is in."""
+    """True if a list or dict inside the items is held by more than what it is in, or if that cannot be seen: a set or
+    a `Send` has no fields to look at."""
     kinds = set(map(type, items))
     if kinds <= ATOMS:
         return False
     if kinds <= _CONTAINERS | ATOMS:
         level = [item for item in items if type(item) in _CONTAINERS]
+    elif not kinds <= MESSAGES:
+        return True
     else:
         level = list(map(_fields_of, items))
         if max(map(sys.getrefcount, level)) > 2 + _ARGUMENT:  # the message and `level`

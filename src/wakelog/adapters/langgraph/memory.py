@@ -77,7 +77,7 @@ class WakelogStore(NeedsNoSetup, StoreUser, BaseStore):
         self._codec = ValueCodec(JsonPlusSerializer())
         self._lock = threading.RLock()
         self._session: Session[Any] | None = None
-        self._mirror = InMemoryStore(index=self._index)
+        self._mirror = _Mirror(index=self._index)
         self._expiry: dict[ItemKey, tuple[int, float]] = {}
         """When an item expires, and how many minutes it lives after its last use."""
         self._seq: Seq = 0
@@ -187,7 +187,7 @@ class WakelogStore(NeedsNoSetup, StoreUser, BaseStore):
         """Brings the mirror up to date."""
         log = self.session.log
         if log.head().seq != self._seq and not self._read_new():
-            self._mirror, self._expiry = InMemoryStore(index=self._index), {}
+            self._mirror, self._expiry = _Mirror(index=self._index), {}
             seq, state = log.now()
             self._mirror_facts({key: fact.get("value") for key, fact in state["facts"].items()})
             self._seq = seq
@@ -244,7 +244,7 @@ class WakelogStore(NeedsNoSetup, StoreUser, BaseStore):
     def _store(self, puts: dict[ItemKey, PutOp], used: set[ItemKey]) -> None:
         """Appends the changes, and refreshes the items that were used."""
         self._follow()
-        InMemoryStore(index=self._index).batch(puts.values())  # refuses what could be stored, but not mirrored
+        _Mirror(index=self._index).batch(puts.values())  # refuses what could be stored, but not mirrored
         now = self.store.clock()
         drafts = [draft for item, op in puts.items() if (draft := self._fact_draft(item, op, now)) is not None]
         facts = self.session.state().facts
@@ -269,6 +269,25 @@ class WakelogStore(NeedsNoSetup, StoreUser, BaseStore):
         if op.ttl is not None:
             fact |= {"ends": now + int(op.ttl * _MINUTE_US), "minutes": op.ttl}
         return EventDraft(ev.FactRecorded(key=key, value=fact))
+
+
+class _Mirror(InMemoryStore):
+    """LangGraph's own store, mended in two places. It embeds a text once, but then wants a vector for each place of the
+    text, and refuses all items if two have the same. It lists a namespace whose items are gone, or in which somebody
+    only looked for one; LangGraph's stores on a database do not."""
+
+    def _insertinmem_store(
+        self, to_embed: dict[str, list[tuple[tuple[str, ...], str, str]]], embeddings: list[list[float]]
+    ) -> None:
+        for places, vector in zip(to_embed.values(), embeddings, strict=True):
+            for namespace, key, path in places:
+                self._vectors[namespace][key][path] = vector
+
+    def _handle_list_namespaces(self, op: Any) -> list[tuple[str, ...]]:
+        for namespace in [namespace for namespace, items in self._data.items() if not items]:
+            del self._data[namespace]
+        found: list[tuple[str, ...]] = super()._handle_list_namespaces(op)
+        return found
 
 
 class _Embedder(Embeddings):
