@@ -118,6 +118,31 @@ def test_a_session_without_a_new_record_for_long_is_closed_and_the_next_record_r
     assert store.index.sessions()[0].last_at < START + 60_000_000  # when it was used, and not when it was imported
 
 
+def test_going_back_in_a_session_that_was_closed_reopens_it(tmp_path: Path) -> None:
+    store, now = clocked()
+    lines = short()
+    now[0] += 8 * DAY
+    session = bring_in(lines, tmp_path, store)
+    assert session.status == "closed"
+    lines.prompt("Make another.", parent=None)
+    now[0] = START + DAY
+    path = lines.write(tmp_path / FILE)
+    head = session.head.seq
+    assert import_transcript(store, path, dry_run=True).sessions[0].turns == 1
+    assert session.head.seq == head
+    import_transcript(store, path)
+    assert (session.status, seen(session)) == ("active", ["Make another."])
+
+
+def test_a_dry_run_does_not_go_back(tmp_path: Path) -> None:
+    lines, store = short(), live_store()
+    session = bring_in(lines, tmp_path, store)
+    lines.prompt("Make another.", parent=None)
+    head = session.head.seq
+    import_transcript(store, lines.write(tmp_path / FILE), dry_run=True)
+    assert session.head.seq == head
+
+
 def test_how_long_is_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAKELOG_IMPORT_IDLE", "2h")
     store, now = clocked()
