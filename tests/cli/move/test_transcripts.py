@@ -1,5 +1,6 @@
 """Transcripts of coding agents: found on the machine, imported once, told as a session, and gone on with."""
 
+import gzip
 import json
 import re
 import sqlite3
@@ -119,6 +120,15 @@ def test_a_document_that_cannot_be_read_is_told_and_the_answer_is_partial(
         assert "session-1.json: is not JSON" in answer.out
         assert "is the file complete? it was not changed" in answer.out
     assert cli("ls", "--json").data[0]["name"] == NAME
+
+
+def test_a_compressed_file_that_is_cut_off_is_told_like_any_damage(cli: Cli, transcript: Path) -> None:
+    path = Path("old.jsonl.gz")
+    path.write_bytes(gzip.compress(transcript.read_bytes())[:40])
+    answer = cli("import", str(path))
+    assert answer.code == 7
+    assert "old.jsonl.gz: cannot be decompressed" in answer.out
+    assert "is the file complete?" in answer.out
 
 
 def test_a_file_that_is_neither_transcript_nor_bundle_is_refused_by_name(cli: Cli, transcript: Path) -> None:

@@ -123,15 +123,18 @@ def import_command(
 
 
 def _sources(files: tuple[str, ...], form: str, since: int) -> list[FoundTranscript | str | ImportedFile]:
-    """The files as transcripts or bundles (by name). An unreadable file becomes a failed result if it is not alone."""
+    """The files as transcripts or bundles (by name). An unreadable file becomes a failed result if it is not alone or
+    is damaged."""
     sources: list[FoundTranscript | str | ImportedFile] = []
     for file in files:
         try:
             sources += _source(file, form, since)
         except WakelogError as exc:
-            if len(files) == 1:
+            is_damaged = exc.kind == "bad-transcript"
+            if len(files) == 1 and not is_damaged:
                 raise
-            sources.append(ImportedFile(file, False, problem=exc.message, format=form))
+            warning = exc.hint if is_damaged else ""
+            sources.append(ImportedFile(file, False, problem=exc.message, warning=warning, format=form))
     return sources
 
 
