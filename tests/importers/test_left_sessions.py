@@ -1,6 +1,7 @@
 """Sessions that ended without a word: deleted ones stay deleted, quiet ones are closed, calls that were given up are
 told once, and so is what hooks told when the transcript is found."""
 
+import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -141,6 +142,14 @@ def test_a_dry_run_does_not_go_back(tmp_path: Path) -> None:
     head = session.head.seq
     import_transcript(store, lines.write(tmp_path / FILE), dry_run=True)
     assert session.head.seq == head
+
+
+def test_a_file_that_is_dated_centuries_ahead_is_imported_and_known_again(tmp_path: Path) -> None:
+    store = live_store()
+    path = short().write(tmp_path / FILE)
+    os.utime(path, ns=(0, 10_413_792_000 * 1_000_000_000))
+    assert import_transcript(store, path).new_records == 4
+    assert import_transcript(store, path).new_records == 0
 
 
 def test_how_long_is_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
