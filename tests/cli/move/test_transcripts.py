@@ -14,6 +14,7 @@ import wakelog
 from tests.cli.conftest import Cli
 from wakelog.cli.demo import DAY_US
 from wakelog.cli.demo.transcript import NAME, SESSION, lines
+from wakelog.importers.coding_agents.claude_code import transcript as transcript_reader
 from wakelog.model import events as ev
 
 
@@ -120,6 +121,26 @@ def test_a_document_that_cannot_be_read_is_told_and_the_answer_is_partial(
         assert "session-1.json: is not JSON" in answer.out
         assert "is the file complete? it was not changed" in answer.out
     assert cli("ls", "--json").data[0]["name"] == NAME
+
+
+def test_a_fault_with_one_file_does_not_keep_the_others_out(
+    cli: Cli, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = transcript.with_name("00000000-0000-4000-8000-000000000000.jsonl")
+    odd.write_bytes(transcript.read_bytes())
+    real = transcript_reader.transcripts
+
+    def read(path: Path) -> Any:
+        return real(path) if path != odd else 1 / 0
+
+    monkeypatch.setattr(transcript_reader, "transcripts", read)
+    answer = cli("import", str(odd), str(transcript))
+    assert answer.code == 7
+    assert f"{odd.name}: ZeroDivisionError: this should not happen" in answer.out
+    report = re.search(r"report: (\S+)", answer.out)
+    assert report is not None
+    assert "ZeroDivisionError" in Path(report[1]).read_text()
+    assert [s["name"] for s in cli("ls", "--json").data] == [NAME]
 
 
 def test_a_compressed_file_that_is_cut_off_is_told_like_any_damage(cli: Cli, transcript: Path) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from wakelog.adapters.takeovers import FRAMEWORKS, SERVERS, framework_at, takeover_of
 from wakelog.cli.context import CommandContext, common, hide_password, open_store
-from wakelog.cli.errors import PARTIAL
+from wakelog.cli.errors import PARTIAL, fault_report
 from wakelog.cli.options import yes_option
 from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
 from wakelog.cli.places import find_time
@@ -211,8 +211,8 @@ def _import_all(
     *,
     is_watching: bool = False,
 ) -> list[ImportedFile]:
-    """Imports the sources in order. A source that fails is reported; it aborts the import only if it is alone, and
-    nobody waits for the next one."""
+    """Imports the sources in order. A source that fails is reported, also if the fault is ours; it aborts the import
+    only if it is alone, and nobody waits for the next one."""
     results: list[ImportedFile] = []
     sizes = [source.size for source in sources if isinstance(source, FoundTranscript)]
     with rare_collection(), Progress(ctx, "importing, bytes", sum(sizes)) as progress:
@@ -237,6 +237,14 @@ def _import_all(
                     file, form = str(source.path), source.format
                 warning = exc.hint if is_damaged else ""
                 results.append(ImportedFile(file, False, problem=exc.message, warning=warning, format=form))
+            except Exception as exc:
+                # One file that wakelog cannot cope with must not keep the others out.
+                if not isinstance(source, FoundTranscript) or (len(sources) == 1 and not is_watching):
+                    raise
+                problem, warning = f"{type(exc).__name__}: this should not happen", f"report: {fault_report(exc)}"
+                results.append(
+                    ImportedFile(str(source.path), False, problem=problem, warning=warning, format=source.format)
+                )
     if sizes and not dry_run:
         with rare_collection(), Progress(ctx, "indexed sessions") as progress:
             store.index.catch_up(lambda done, _: progress(max(0, done - progress.count)))
