@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,8 @@ from wakelog.store import Store
 CHUNK = 1 << 20
 BUNDLE = b'{"wakelog":'
 WATCH_S = 1.0
+RETRY_ROUNDS = 10
+"""After how many looks a file is tried again that the store did not take."""
 FILE_MIN = 16
 """How much of a file's path is shown at least."""
 SHOWN_MAX, KNOWN_MAX = 12, 3
@@ -116,7 +119,7 @@ def import_command(
     results = _import_all(ctx, store, sources, dry_run, again)
     ctx.answer("import", msgspec.to_builtins(results), lambda: _show(ctx, results, dry_run))
     if watch and not dry_run:
-        _watch(ctx, store, found, files, form or "", oldest)
+        _watch(ctx, store, found, results, files, form or "", oldest)
     elif found and not dry_run:
         ctx.suggest("wakelog ls", "wakelog search WORDS", "wakelog log")
     return 0 if all(result.ok and not result.broken_count for result in results) else PARTIAL
@@ -315,26 +318,43 @@ def _result(report: ImportReport) -> ImportedFile:
 
 
 def _watch(
-    ctx: CommandContext, store: Store, found: list[FoundTranscript], files: tuple[str, ...], form: str, since: int
+    ctx: CommandContext,
+    store: Store,
+    found: list[FoundTranscript],
+    results: list[ImportedFile],
+    files: tuple[str, ...],
+    form: str,
+    since: int,
 ) -> None:
-    """Imports what is written, as it is written. Reads a file again when its size or time of change differs."""
+    """Imports what is written, as it is written. Reads a file again when its size or time of change differs, and now
+    and then if the store could not take it: nobody may write to the file again."""
     seen = {f.path: (f.size, f.changed) for f in found}
+    refused = {result.file: result.problem for result in results if _is_refused(result)}
     ctx.say("Watching; press Ctrl-C to stop.")
     ctx.flush()
     with contextlib.suppress(KeyboardInterrupt):
-        while True:
+        for count in itertools.count(1):
             time.sleep(WATCH_S)
             try:
                 now = _sources(files, form, since) if files else find_transcripts(since=since)
             except WakelogError:
                 continue  # its program replaces the file just now
             known = [source for source in now if isinstance(source, FoundTranscript)]
-            changed = [f for f in known if seen.get(f.path) != (f.size, f.changed)]
+            again = refused if count % RETRY_ROUNDS == 0 else {}
+            changed = [f for f in known if seen.get(f.path) != (f.size, f.changed) or str(f.path) in again]
             seen |= {f.path: (f.size, f.changed) for f in changed}
             for result in _import_all(ctx, store, changed, False, False, is_watching=True) if changed else ():
-                if not result.ok or result.new_events:
+                before = refused.pop(result.file, "")
+                if _is_refused(result):
+                    refused[result.file] = result.problem
+                if result.new_events or (not result.ok and result.problem != before):
                     _show_one(ctx, result)
             ctx.flush()
+
+
+def _is_refused(result: ImportedFile) -> bool:
+    """Whether a file failed for a reason outside of it. Damage comes with advice."""
+    return not result.ok and not result.warning
 
 
 # Bundles
