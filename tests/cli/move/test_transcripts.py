@@ -136,7 +136,7 @@ def test_a_watched_file_that_the_store_did_not_take_is_tried_again(
     transcript.write_text("".join(whole.splitlines(keepends=True)[:3]))
     tries: list[str] = []
     rounds = itertools.count(1)
-    real = imports.import_transcript
+    real = import_transcript
 
     def take(*args: Any, **how: Any) -> Any:
         tries.append("")
