@@ -193,6 +193,18 @@ def test_a_transcript_that_never_comes_is_not_waited_for_for_ever(url: str, tmp_
     assert take(url).waiting == 0
 
 
+def test_a_transcript_that_stays_damaged_is_not_waited_for_for_ever(url: str, tmp_path: Path) -> None:
+    path = tmp_path / "session-1.json"
+    whole = json.dumps({"sessionId": "s1", "projectHash": "p", "messages": [{"id": "m1", "type": "user"}]})
+    path.write_text(whole[:-3])
+    spooled(claude(transcript=str(path))[:5])
+    report = take(url)
+    assert (report.waiting, report.troubles) == (5, [])
+    later = max(r.at_us for r in _taken()) + PATIENCE_US
+    assert take(url, now_us=later).records == 5
+    assert kinds(url).count("action.succeeded") == 1
+
+
 def _away(place: str) -> wakelog.Store:
     raise UnavailableError("the database is away", kind="unavailable")
 

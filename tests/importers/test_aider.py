@@ -277,3 +277,17 @@ def test_an_error_of_the_provider_in_the_middle_of_a_line_ends_the_turn(tmp_path
     seen = seen_once(written(tmp_path, failed))
     assert seen.prompts() == ["go on"]
     assert seen.turns == ["failed"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Tokens: 1.2.3k sent, 5 received. Cost: $0.0.1 message, $1 session.",
+        f"Tokens: {'9' * 400} sent, 5 received. Cost: ${'9' * 400} message, $1 session.",
+        f"Add it? {'(Y)' * 60}",
+    ],
+)
+def test_a_line_that_only_looks_like_one_of_aider_ends_no_import(line: str, tmp_path: Path) -> None:
+    path = tmp_path / ".aider.chat.history.md"
+    path.write_text(f"# aider chat started at 2026-01-05 10:00:00\n\n#### go on\n\nDone.\n\n> {line}  \n")
+    assert seen_once(path).said() == ["Done."]

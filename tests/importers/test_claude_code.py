@@ -351,3 +351,50 @@ def test_everything_of_a_line_that_says_something_is_in_its_events_or_kept(tmp_p
         assert {k for k in line if k not in ("uuid", "message")} <= known.keys()
         assert all(known[k] == v for k, v in line.items() if k not in ("uuid", "message"))
     assert rests[1]["message"]["usage"]["output_tokens"] == 100
+
+
+def test_parents_in_a_circle_end_no_import(tmp_path: Path) -> None:
+    lines = Lines()
+    lines.prompt("Look around.")
+    lines.reply("m1", text("Done."))
+    first = lines.add("system", subtype="info", parent="")
+    second = lines.add("system", subtype="info")
+    lines.lines[-2]["parentUuid"] = second
+    lines.prompt("And again.", parent=first)
+    itself = lines.add("system", subtype="info")
+    lines.lines[-1]["parentUuid"] = itself
+    lines.prompt("Once more.", parent=itself)
+    assert [t["input"] for t in events(bring_in(lines, tmp_path), "turn.started")] == [
+        "Look around.",
+        "And again.",
+        "Once more.",
+    ]
+
+
+@pytest.mark.parametrize("never", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+def test_a_year_that_cannot_be_does_not_end_an_import(never: str, tmp_path: Path) -> None:
+    lines = Lines()
+    lines.prompt("Look around.")
+    lines.reply("m1", text("Done."))
+    lines.lines[-1]["timestamp"] = never
+    assert models(bring_in(lines, tmp_path))
+
+
+def test_tokens_that_were_written_as_text_count(tmp_path: Path) -> None:
+    lines = Lines()
+    lines.prompt("Look around.")
+    lines.reply("m1", text("Done."))
+    lines.lines[-1]["message"]["usage"] = {"input_tokens": "10", "output_tokens": "5"}
+    (reply,) = models(bring_in(lines, tmp_path))
+    assert (reply["cost"]["tokens_in"], reply["cost"]["tokens_out"]) == (10, 5)
+
+
+@pytest.mark.parametrize(("took", "microseconds"), [(1500, 1_500_000), (-1, 0), (1e300, 0), ("fast", 0)])
+def test_a_duration_that_cannot_be_is_none(took: Any, microseconds: int, tmp_path: Path) -> None:
+    lines = Lines()
+    lines.prompt("Try.")
+    lines.reply("m1", call("t1", "WebFetch", url="https://example.org"))
+    lines.result("t1", "a page", {"durationMs": took})
+    session = bring_in(lines, tmp_path)
+    (found,) = [e for e in events(session, "action.recorded") if e["tool"] == "WebFetch"]
+    assert (found.get("cost") or {}).get("duration_us", 0) == microseconds

@@ -67,6 +67,22 @@ def test_a_file_of_no_format_is_refused_with_the_formats_that_there_are(tmp_path
     assert all(name in refused.value.hint for name in FORMATS)
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("README.md", 'A run has {"trajectory_format":"mini-swe-agent-1", "mini_version": 1}.'),
+        ("labels.json", '{"folders": ["mini-swe-agent", "mini_version"]}'),
+        ("test_stream.py", 'EVENTS = [{"type": "RUN_STARTED", "threadId": "t"}]'),
+        ("events.md", 'An event: {"kind": "ActionEvent", "source": "agent"}'),
+    ],
+)
+def test_a_file_that_only_quotes_a_format_is_not_of_it(name: str, content: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(UnsupportedError):
+        detect_format(path)
+
+
 @pytest.mark.parametrize("kind", ["lines", "document"])
 @pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
 def test_a_byte_order_mark_and_foreign_line_ends_change_nothing(kind: str, mark: bytes, tmp_path: Path) -> None:

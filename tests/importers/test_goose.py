@@ -170,3 +170,12 @@ def test_a_database_of_a_running_goose_counts_its_write_ahead_log(tmp_path: Path
         assert before.format == after.format == "goose"
         assert after.size > before.size
         assert len(import_transcript(memory(), path).sessions) == 1
+
+
+@pytest.mark.parametrize("when", [None, "2026-01-05 10:00:00", 1 << 60])
+def test_a_time_that_is_no_number_of_seconds_ends_no_import(when: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "sessions.db", messages())
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE messages SET created_timestamp = ?", (when,))
+        db.commit()
+    assert import_transcript(memory(), path).new_records == len(messages())

@@ -240,6 +240,19 @@ def test_a_sample_of_a_zip_that_cannot_be_read_is_named_and_the_others_are_taken
     assert len(found) == 4
 
 
+def test_a_header_of_a_zip_that_cannot_be_read_does_not_change_what_the_evaluation_is(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "lamps.eval", log(sample()))
+    _, whole = bring_in(memory(), path)
+    with zipfile.ZipFile(path) as file:
+        entries = {name: file.read(name) for name in file.namelist()}
+    with zipfile.ZipFile(path, "w") as file:
+        for name, content in entries.items():
+            file.writestr(name, content[:9] if name == "header.json" else content)
+    report, found = bring_in(memory(), path)
+    assert report.broken_count == 1
+    assert [one.session.name for one in found] == [one.session.name for one in whole]
+
+
 def test_a_zip_that_is_cut_off_is_refused(tmp_path: Path) -> None:
     path = zipped(tmp_path / "lamps.eval", log(sample()))
     path.write_bytes(path.read_bytes()[:-40])

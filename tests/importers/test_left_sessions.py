@@ -1,6 +1,7 @@
 """Sessions that ended without a word: deleted ones stay deleted, quiet ones are closed, calls that were given up are
 told once, and so is what hooks told when the transcript is found."""
 
+import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -116,6 +117,39 @@ def test_a_session_without_a_new_record_for_long_is_closed_and_the_next_record_r
     assert session.status == "active"
     assert seen(session)[-1] == "And on."
     assert store.index.sessions()[0].last_at < START + 60_000_000  # when it was used, and not when it was imported
+
+
+def test_going_back_in_a_session_that_was_closed_reopens_it(tmp_path: Path) -> None:
+    store, now = clocked()
+    lines = short()
+    now[0] += 8 * DAY
+    session = bring_in(lines, tmp_path, store)
+    assert session.status == "closed"
+    lines.prompt("Make another.", parent=None)
+    now[0] = START + DAY
+    path = lines.write(tmp_path / FILE)
+    head = session.head.seq
+    assert import_transcript(store, path, dry_run=True).sessions[0].turns == 1
+    assert session.head.seq == head
+    import_transcript(store, path)
+    assert (session.status, seen(session)) == ("active", ["Make another."])
+
+
+def test_a_dry_run_does_not_go_back(tmp_path: Path) -> None:
+    lines, store = short(), live_store()
+    session = bring_in(lines, tmp_path, store)
+    lines.prompt("Make another.", parent=None)
+    head = session.head.seq
+    import_transcript(store, lines.write(tmp_path / FILE), dry_run=True)
+    assert session.head.seq == head
+
+
+def test_a_file_that_is_dated_centuries_ahead_is_imported_and_known_again(tmp_path: Path) -> None:
+    store = live_store()
+    path = short().write(tmp_path / FILE)
+    os.utime(path, ns=(0, 10_413_792_000 * 1_000_000_000))
+    assert import_transcript(store, path).new_records == 4
+    assert import_transcript(store, path).new_records == 0
 
 
 def test_how_long_is_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

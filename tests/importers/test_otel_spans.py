@@ -172,3 +172,8 @@ def test_each_trace_without_a_conversation_is_a_session_and_other_spans_are_kept
     report, found = bring_in(memory(), written(tmp_path / "spans.json", exported(one, other)))
     assert len(report.sessions) == 2
     assert found[1].records["z"] == other
+
+
+def test_a_time_that_cannot_be_does_not_end_the_import(tmp_path: Path) -> None:
+    timeless = span("b", "chat lamp-1", 1) | {"startTimeUnixNano": str((1 << 63) - 1)}
+    assert imported(written(tmp_path / "spans.json", exported(timeless))).replies

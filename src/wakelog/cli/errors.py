@@ -73,11 +73,17 @@ def show_error(exc: errors.WakelogError | click.ClickException, args: list[str])
 
 def show_fault(exc: Exception) -> None:
     """Reports a bug of wakelog: one line for the user, and a file with the traceback for the report."""
+    report = fault_report(exc)
+    click.echo(f"{click.style('fault:', fg='red', bold=True)} {type(exc).__name__}: this should not happen.", err=True)
+    click.echo(f"  report: {report}", err=True)
+
+
+def fault_report(exc: Exception) -> str:
+    """Writes the traceback of a bug into a file, and returns its name."""
     import tempfile
     import traceback
 
     with tempfile.NamedTemporaryFile("w", prefix="wakelog-fault-", suffix=".txt", delete=False) as report:
         report.write(f"wakelog {wakelog.__version__}, Python {sys.version}\n\n")
         traceback.print_exception(exc, file=report)
-    click.echo(f"{click.style('fault:', fg='red', bold=True)} {type(exc).__name__}: this should not happen.", err=True)
-    click.echo(f"  report: {report.name}", err=True)
+    return report.name

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import UnsupportedError, WakelogError
+from wakelog.errors import InvalidInputError, UnsupportedError, WakelogError
 from wakelog.hooks import spool
 from wakelog.hooks.agents import AGENTS
 from wakelog.hooks.hook_events import HELD_US, KNOWN_EVENTS, HookedSession
@@ -172,6 +172,10 @@ class _SessionIntake:
             except UnsupportedError:
                 self._is_unreadable = True  # only hooks are left
                 continue
+            except InvalidInputError as exc:
+                if exc.kind != "bad-transcript" or self._session() is not None:
+                    raise
+                continue  # it may be half written; if it stays so, only hooks are left
             found = found or any(each.name == self._name for each in report.sessions)
         self._written = calls - {*changes}
         return found

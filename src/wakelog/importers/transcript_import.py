@@ -18,6 +18,7 @@ from wakelog.importers.writer.origins import is_deleted, session_name
 from wakelog.importers.writer.session_writer import FileChanges, SessionWriter
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model.ids import SessionId
+from wakelog.model.values import INT_MAX
 from wakelog.store import Store
 
 COLD_US = 24 * 3600 * 1_000_000
@@ -83,7 +84,9 @@ def import_transcript(
     deleted: list[str] = []
     now, idle_us = store.clock(), store.idle_us
     for transcript in found.transcripts(path):
-        stat = transcript.stat or of_file
+        size, changed = transcript.stat or of_file
+        # A file may be dated centuries ahead, further than the log can store.
+        stat = size, min(changed, INT_MAX)
         if not again and is_deleted(store, transcript.head):
             deleted.append(session_name(store, transcript.head.agent, transcript.head.origin, transcript.head.name))
             continue

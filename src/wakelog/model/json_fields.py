@@ -24,6 +24,13 @@ def as_count(value: object) -> int:
     return value if type(value) is int and value > 0 else 0
 
 
+def whole_number(value: object) -> int:
+    """Returns a positive integer, also one that was written as text; 0 for anything else."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
+        return int(value)
+    return as_count(value)
+
+
 def dicts_in(value: object) -> list[dict[str, Any]]:
     """Returns the objects in a list; other items are left out."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

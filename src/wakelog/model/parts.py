@@ -24,7 +24,7 @@ _BLOCKS = frozenset(
     {
         *_THOUGHTS,
         *("text", "input_text", "output_text", "refusal"),
-        *("image", "image_url", "input_image"),
+        *("image", "image_url", "input_image", "document", "resource"),
         *("tool_use", "tool_result", "function_call", "function_call_output"),
     }
 )
@@ -204,6 +204,11 @@ def _block(block: dict[str, Any]) -> Iterator[Part]:
             yield Text(block["refusal"])
         case "image" | "image_url" | "input_image":
             yield _image(block)
+        case "document" if isinstance(block.get("source"), dict):
+            yield Text(_document(block, block["source"]))
+        case "resource" if isinstance(block.get("resource"), dict):
+            held = block["resource"]
+            yield Text(text_in(held, "text") or f"(a resource: {text_in(held, 'uri') or 'without an address'})")
         case "thinking" if isinstance(block.get("thinking"), str) and isinstance(block.get("signature"), str):
             yield Thinking({name: block[name] for name in ("type", "thinking", "signature")})
         case "redacted_thinking" if isinstance(block.get("data"), str):
@@ -259,6 +264,16 @@ def _image(block: dict[str, Any]) -> Part:
     if isinstance(url, str) and re.fullmatch(r"https?://\S+", url):
         return Image(url=url)
     return Text("(an image)" if source.get("type") == "sha256" else "(an image that cannot be shown)")
+
+
+def _document(block: dict[str, Any], source: dict[str, Any]) -> str:
+    """Returns a document's text if it is one. Else names it: the bytes of a PDF are no words."""
+    if source.get("type") == "text" and isinstance(source.get("data"), str):
+        return str(source["data"])
+    if isinstance(source.get("content"), str | list):
+        return _flat(source["content"])
+    about = text_in(block, "title") or text_in(source, "url") or text_in(source, "media_type")
+    return f"(a document: {about})" if about else "(a document)"
 
 
 def _arguments(given: Value) -> Value:

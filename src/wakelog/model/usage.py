@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from wakelog.model.json_fields import whole_number
 from wakelog.model.values import Value
 
 
@@ -102,4 +103,4 @@ def _google(usage: dict[str, Any]) -> Usage:
 def _count(usage: Any, *names: str) -> int:
     if not isinstance(usage, dict):
         return 0
-    return next((n for name in names if type(n := usage.get(name)) is int and n > 0), 0)
+    return next((n for name in names if (n := whole_number(usage.get(name)))), 0)

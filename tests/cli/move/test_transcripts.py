@@ -1,18 +1,26 @@
 """Transcripts of coding agents: found on the machine, imported once, told as a session, and gone on with."""
 
+import gzip
+import itertools
 import json
 import re
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import wakelog
 from tests.cli.conftest import Cli
+from wakelog.cli.commands import imports
 from wakelog.cli.demo import DAY_US
 from wakelog.cli.demo.transcript import NAME, SESSION, lines
+from wakelog.errors import UnavailableError
+from wakelog.importers.coding_agents.claude_code import transcript as transcript_reader
+from wakelog.importers.transcript_import import import_transcript
 from wakelog.model import events as ev
 
 
@@ -119,6 +127,65 @@ def test_a_document_that_cannot_be_read_is_told_and_the_answer_is_partial(
         assert "session-1.json: is not JSON" in answer.out
         assert "is the file complete? it was not changed" in answer.out
     assert cli("ls", "--json").data[0]["name"] == NAME
+
+
+def test_a_watched_file_that_the_store_did_not_take_is_tried_again(
+    cli: Cli, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = transcript.read_text()
+    transcript.write_text("".join(whole.splitlines(keepends=True)[:3]))
+    tries: list[str] = []
+    rounds = itertools.count(1)
+    real = import_transcript
+
+    def take(*args: Any, **how: Any) -> Any:
+        tries.append("")
+        if len(tries) in (2, 3):
+            raise UnavailableError("the disk is full", kind="store-full")
+        return real(*args, **how)
+
+    def sleep(seconds: float) -> None:
+        if (round := next(rounds)) == 1:
+            transcript.write_text(whole)
+        if round > 30:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(imports, "import_transcript", take)
+    monkeypatch.setattr(imports, "time", SimpleNamespace(sleep=sleep, time_ns=time.time_ns))
+    answer = cli("import", str(transcript), "--watch")
+    assert answer.out.count("the disk is full") == 1
+    assert len(tries) == 4
+    with wakelog.open("data/store") as store:
+        assert import_transcript(store, transcript).new_records == 0
+
+
+def test_a_fault_with_one_file_does_not_keep_the_others_out(
+    cli: Cli, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = transcript.with_name("00000000-0000-4000-8000-000000000000.jsonl")
+    odd.write_bytes(transcript.read_bytes())
+    real = transcript_reader.transcripts
+
+    def read(path: Path) -> Any:
+        return real(path) if path != odd else 1 / 0
+
+    monkeypatch.setattr(transcript_reader, "transcripts", read)
+    answer = cli("import", str(odd), str(transcript))
+    assert answer.code == 7
+    assert f"{odd.name}: ZeroDivisionError: this should not happen" in answer.out
+    report = re.search(r"report: (\S+)", answer.out)
+    assert report is not None
+    assert "ZeroDivisionError" in Path(report[1]).read_text()
+    assert [s["name"] for s in cli("ls", "--json").data] == [NAME]
+
+
+def test_a_compressed_file_that_is_cut_off_is_told_like_any_damage(cli: Cli, transcript: Path) -> None:
+    path = Path("old.jsonl.gz")
+    path.write_bytes(gzip.compress(transcript.read_bytes())[:40])
+    answer = cli("import", str(path))
+    assert answer.code == 7
+    assert "old.jsonl.gz: cannot be decompressed" in answer.out
+    assert "is the file complete?" in answer.out
 
 
 def test_a_file_that_is_neither_transcript_nor_bundle_is_refused_by_name(cli: Cli, transcript: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ import msgspec
 
 from wakelog.adapters.takeovers import FRAMEWORKS, SERVERS, framework_at, takeover_of
 from wakelog.cli.context import CommandContext, common, hide_password, open_store
-from wakelog.cli.errors import PARTIAL
+from wakelog.cli.errors import PARTIAL, fault_report
 from wakelog.cli.options import yes_option
 from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
 from wakelog.cli.places import find_time
@@ -30,6 +31,8 @@ from wakelog.store import Store
 CHUNK = 1 << 20
 BUNDLE = b'{"wakelog":'
 WATCH_S = 1.0
+RETRY_ROUNDS = 10
+"""After how many looks a file is tried again that the store did not take."""
 FILE_MIN = 16
 """How much of a file's path is shown at least."""
 SHOWN_MAX, KNOWN_MAX = 12, 3
@@ -116,22 +119,25 @@ def import_command(
     results = _import_all(ctx, store, sources, dry_run, again)
     ctx.answer("import", msgspec.to_builtins(results), lambda: _show(ctx, results, dry_run))
     if watch and not dry_run:
-        _watch(ctx, store, found, files, form or "", oldest)
+        _watch(ctx, store, found, results, files, form or "", oldest)
     elif found and not dry_run:
         ctx.suggest("wakelog ls", "wakelog search WORDS", "wakelog log")
     return 0 if all(result.ok and not result.broken_count for result in results) else PARTIAL
 
 
 def _sources(files: tuple[str, ...], form: str, since: int) -> list[FoundTranscript | str | ImportedFile]:
-    """The files as transcripts or bundles (by name). An unreadable file becomes a failed result if it is not alone."""
+    """The files as transcripts or bundles (by name). An unreadable file becomes a failed result if it is not alone or
+    is damaged."""
     sources: list[FoundTranscript | str | ImportedFile] = []
     for file in files:
         try:
             sources += _source(file, form, since)
         except WakelogError as exc:
-            if len(files) == 1:
+            is_damaged = exc.kind == "bad-transcript"
+            if len(files) == 1 and not is_damaged:
                 raise
-            sources.append(ImportedFile(file, False, problem=exc.message, format=form))
+            warning = exc.hint if is_damaged else ""
+            sources.append(ImportedFile(file, False, problem=exc.message, warning=warning, format=form))
     return sources
 
 
@@ -208,8 +214,8 @@ def _import_all(
     *,
     is_watching: bool = False,
 ) -> list[ImportedFile]:
-    """Imports the sources in order. A source that fails is reported; it aborts the import only if it is alone, and
-    nobody waits for the next one."""
+    """Imports the sources in order. A source that fails is reported, also if the fault is ours; it aborts the import
+    only if it is alone, and nobody waits for the next one."""
     results: list[ImportedFile] = []
     sizes = [source.size for source in sources if isinstance(source, FoundTranscript)]
     with rare_collection(), Progress(ctx, "importing, bytes", sum(sizes)) as progress:
@@ -234,6 +240,14 @@ def _import_all(
                     file, form = str(source.path), source.format
                 warning = exc.hint if is_damaged else ""
                 results.append(ImportedFile(file, False, problem=exc.message, warning=warning, format=form))
+            except Exception as exc:
+                # One file that wakelog cannot cope with must not keep the others out.
+                if not isinstance(source, FoundTranscript) or (len(sources) == 1 and not is_watching):
+                    raise
+                problem, warning = f"{type(exc).__name__}: this should not happen", f"report: {fault_report(exc)}"
+                results.append(
+                    ImportedFile(str(source.path), False, problem=problem, warning=warning, format=source.format)
+                )
     if sizes and not dry_run:
         with rare_collection(), Progress(ctx, "indexed sessions") as progress:
             store.index.catch_up(lambda done, _: progress(max(0, done - progress.count)))
@@ -304,26 +318,43 @@ def _result(report: ImportReport) -> ImportedFile:
 
 
 def _watch(
-    ctx: CommandContext, store: Store, found: list[FoundTranscript], files: tuple[str, ...], form: str, since: int
+    ctx: CommandContext,
+    store: Store,
+    found: list[FoundTranscript],
+    results: list[ImportedFile],
+    files: tuple[str, ...],
+    form: str,
+    since: int,
 ) -> None:
-    """Imports what is written, as it is written. Reads a file again when its size or time of change differs."""
+    """Imports what is written, as it is written. Reads a file again when its size or time of change differs, and now
+    and then if the store could not take it: nobody may write to the file again."""
     seen = {f.path: (f.size, f.changed) for f in found}
+    refused = {result.file: result.problem for result in results if _is_refused(result)}
     ctx.say("Watching; press Ctrl-C to stop.")
     ctx.flush()
     with contextlib.suppress(KeyboardInterrupt):
-        while True:
+        for count in itertools.count(1):
             time.sleep(WATCH_S)
             try:
                 now = _sources(files, form, since) if files else find_transcripts(since=since)
             except WakelogError:
                 continue  # its program replaces the file just now
             known = [source for source in now if isinstance(source, FoundTranscript)]
-            changed = [f for f in known if seen.get(f.path) != (f.size, f.changed)]
+            again = refused if count % RETRY_ROUNDS == 0 else {}
+            changed = [f for f in known if seen.get(f.path) != (f.size, f.changed) or str(f.path) in again]
             seen |= {f.path: (f.size, f.changed) for f in changed}
             for result in _import_all(ctx, store, changed, False, False, is_watching=True) if changed else ():
-                if not result.ok or result.new_events:
+                before = refused.pop(result.file, "")
+                if _is_refused(result):
+                    refused[result.file] = result.problem
+                if result.new_events or (not result.ok and result.problem != before):
                     _show_one(ctx, result)
             ctx.flush()
+
+
+def _is_refused(result: ImportedFile) -> bool:
+    """Whether a file failed for a reason outside of it. Damage comes with advice."""
+    return not result.ok and not result.warning
 
 
 # Bundles

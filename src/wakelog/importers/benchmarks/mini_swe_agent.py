@@ -28,6 +28,7 @@ from wakelog.model.usage import Usage, usage_of
 NAME = "mini-swe-agent"
 TITLE = "mini-swe-agent"
 find_in_home = home_files(".config/mini-swe-agent/*.traj.json")
+_OWN_FIELD = re.compile(rb'"mini_version"\s*:|"trajectory_format"\s*:\s*"mini-swe-agent')
 _ACTION = re.compile(r"```(?:bash|sh|mswea_bash_command)\s*\n(.*?)\n```", re.DOTALL)
 _CODE = re.compile(r"\s*<returncode>\s*(-?\d+)\s*</returncode>\s*")
 _OUTPUT = re.compile(r"<output>\n?(.*)</output>\s*", re.DOTALL)
@@ -42,7 +43,9 @@ GOAL_MAX = 200
 
 
 def recognises(found: Sample) -> bool:
-    if b'"mini-swe-agent' in found.start or b'"mini_version"' in found.start:
+    if found.first not in (b"{", b"["):
+        return False
+    if _OWN_FIELD.search(found.start):
         return True
     if not found.has(b'"role"', b'"content"') or b'"traj"' in found.start:
         return False

@@ -23,6 +23,7 @@ from typing import Final
 import msgspec
 
 from wakelog.importers import steps as st
+from wakelog.importers.common.amounts import micros, tokens
 from wakelog.importers.common.chat import text_block, thinking_block
 from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.common.tools import effect_of
@@ -44,11 +45,11 @@ _VERSION = re.compile(r"Aider (v\S+)$")
 _APPLIED = re.compile(r"Applied edit to (.+)")
 _TOKENS = re.compile(
     r"Tokens: ([\d.,]+[km]?) sent(?:, ([\d.,]+[km]?) cache write)?(?:, ([\d.,]+[km]?) cache hit)?"
-    r", ([\d.,]+[km]?) received\.?(?: Cost: \$([\d.]+) (?:message|request))?"
+    r", ([\d.,]+[km]?) received\.?(?: Cost: \$(\d+(?:\.\d+)?) (?:message|request))?"
 )
 _UNAPPLIED = re.compile(r"#* ?SearchReplaceNo\w+: .* lines in (.+)")
 _RUNNING = re.compile(r"Running (.+)")
-_ANSWERED = re.compile(r"(.+\?) (?:\(\w\)\S*(?: \w+)*/?)+ \[\w+\]: ?(\w*)")
+_ANSWERED = re.compile(r"(.+\?) (?:\(\w\)[^\s(]*(?: \w+)*/?)+ \[\w+\]: ?(\w*)")
 """A question of Aider, with the answer: `Create new file? (Y)es/(N)o [Yes]: y`."""
 _PROVIDER_ERROR = re.compile(r"litellm\.\w+Error\b")
 _THINKING = re.compile(
@@ -199,7 +200,7 @@ def _aider_steps(text: str, id: str, model: str) -> Iterator[st.Step]:
         elif found := _TOKENS.match(line):
             sent, written, hit, received = (_count(found[n]) for n in (1, 2, 3, 4))
             usage = Usage(input=max(0, sent - written - hit), cache_write=written, cache_read=hit, output=received)
-            yield st.CostStep(model, usage, round(float(found[5].rstrip(".")) * 1_000_000) if found[5] else 0)
+            yield st.CostStep(model, usage, micros(float(found[5] or 0)))
     if labels:
         yield st.LabelsStep(labels)
     yield st.MessageStep("system", text, name="aider")
@@ -213,8 +214,8 @@ def _count(text: str | None) -> int:
         return 0
     unit = {"k": 1_000, "m": 1_000_000}.get(text[-1], 1)
     try:
-        return round(float(text.rstrip("km").replace(",", "")) * unit)
-    except ValueError:
+        return tokens(round(float(text.rstrip("km").replace(",", "")) * unit))
+    except (ValueError, OverflowError):
         return 0
 
 

@@ -41,7 +41,7 @@ def recognises(found: Sample) -> bool:
 def transcripts(path: Path) -> Iterator[st.Transcript]:
     with open_database(path) as db:
         counts = {
-            str(row["session_id"]): (int(row["n"]), int(row["last"]) * 1_000_000)
+            str(row["session_id"]): (int(row["n"]), microseconds(row["last"]))
             for row in db.execute(
                 "SELECT session_id, count(*) AS n, max(created_timestamp) AS last FROM messages GROUP BY session_id"
             )

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from wakelog.model.json_fields import whole_number
 from wakelog.model.usage import Usage
 
 TOKENS_MAX = 1 << 50
@@ -27,7 +28,8 @@ def usage_growth(now: Usage, before: Usage) -> Usage:
 
 def tokens(value: object) -> int:
     """A number of tokens."""
-    return value if type(value) is int and 0 < value < TOKENS_MAX else 0
+    count = whole_number(value)
+    return count if count < TOKENS_MAX else 0
 
 
 def micros(dollars: object) -> int:

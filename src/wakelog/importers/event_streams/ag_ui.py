@@ -41,7 +41,9 @@ _FRAME = (b"event:", b"id:", b"retry:", b":")
 
 
 def recognises(found: Sample) -> bool:
-    return _TYPE.search(found.start[: 64 << 10]) is not None
+    # A page or a program may quote an event. A stream begins with one, or with a field of a server-sent event.
+    begins = found.first in (b"{", b"[") or found.start.lstrip().startswith((b"data:", *_FRAME))
+    return begins and _TYPE.search(found.start[: 64 << 10]) is not None
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

@@ -424,6 +424,10 @@ class SessionWriter:
         place = self.known.place(self.session.log, to) if self.session is not None else None
         if self.session is None or place is None or place >= self.session.head.seq:
             return
+        if self._dry_run:
+            self.new_events += 1
+            return
+        self._reopen(self.session, self._at)
         why = f"the user went back in {self._head.agent}"
         self._seen = self.session.log.rewind(place, why=why, expect=self._seen, occurred_at=self._at).seq
         self._labels = dict(self._state("labels", {}))
@@ -471,12 +475,15 @@ class SessionWriter:
         about = ev.RecordsImported(
             format=self._format, source=self._source, size=size, changed=changed, occurred_at=self._at
         )
-        if session.status in ("closed", "archived"):
-            at = commit.drafts[0].event.occurred_at if commit.drafts else self._at
-            reopened = EventDraft(ev.SessionReopened(occurred_at=at), actor="runtime")
-            self._seen = session.append(reopened, expect=self._seen).seq
+        self._reopen(session, commit.drafts[0].event.occurred_at if commit.drafts else self._at)
         commit.closing, self._closing = self._closing, None
         seqs = commit.append(session.log, self._seen, about)
         before, self._seen = self._seen, session.head.seq
         self.new_events += self._seen - before
         self.known.add([(record.id, record.count) for record in commit.records], seqs)
+
+    def _reopen(self, session: Session[Any], at: int) -> None:
+        """New records reopen a session that was closed."""
+        if session.status in ("closed", "archived"):
+            reopened = EventDraft(ev.SessionReopened(occurred_at=at), actor="runtime")
+            self._seen = session.append(reopened, expect=self._seen).seq

@@ -111,8 +111,8 @@ class _ZipLog:
         }
         self.header: dict[str, Any] = {}
         for name in ("header.json", "_journal/start.json"):
-            if name in self._names and not self.header:
-                self.header = as_dict(self._read(name))
+            if name in self._names and "eval" not in self.header:
+                self.header = as_dict(self._read(name)) or self.header
 
     def _read(self, name: str) -> Any:
         try:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from operator import add
 from typing import Any, Literal
 
-from wakelog.importers.common.amounts import edited_lines
+from wakelog.importers.common.amounts import duration, edited_lines
 from wakelog.importers.common.chat import join_texts
 from wakelog.importers.common.file_changes import file_change, patch_counts, replace_text
 from wakelog.importers.steps import ERROR_MAX, Outcome, ResultStep
@@ -39,14 +39,14 @@ def result_of(block: dict[str, Any], structured: Any, folder: str, origin: str) 
     outcome = _outcome(block, structured, text)
     details = as_dict(structured)
     agent = details.get("agentId")
-    duration = details.get("totalDurationMs") or details.get("durationMs")
+    took_ms = details.get("totalDurationMs") or details.get("durationMs")
     return ResultStep(
         str(block.get("tool_use_id") or ""),
         output,
         outcome,
         error="" if outcome == "succeeded" else text[:ERROR_MAX],
         files=_changed_files(details, folder) if outcome == "succeeded" else (),
-        cost=Cost(duration_us=int(duration * 1000)) if isinstance(duration, int | float) else Cost(),
+        cost=Cost(duration_us=duration(took_ms) // 1000),
         child=f"{origin}/agent-{agent}" if is_id(agent) else "",
     )
 

@@ -269,9 +269,14 @@ class EntryReader:
         return self._cached_usage
 
     def _ancestor(self, uuid: str) -> str:
-        """The nearest ancestor that is a line of the conversation."""
+        """The nearest ancestor that is a line of the conversation. Empty if there is none, also where parents form a
+        circle."""
+        passed = set()
         while uuid and uuid not in self._path:
+            passed.add(uuid)
             uuid = self._parents.get(uuid, "")
+            if uuid in passed:
+                return ""
         return uuid
 
     def _assistant(self, value: dict[str, Any]) -> Iterator[st.Step]:

@@ -239,6 +239,7 @@ class _Reader:
                 yield st.TurnEndStep()
             case "turn_aborted":
                 yield from self._prompts.settle(self._turn)
+                yield from self._say_unmatched_texts()
                 self._is_new_reply = True
                 yield st.TurnEndStep("interrupted")
             case "thread_rolled_back":

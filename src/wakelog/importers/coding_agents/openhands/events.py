@@ -46,7 +46,7 @@ _KINDS = (b'"ActionEvent"', b'"ObservationEvent"', b'"MessageEvent"', b'"Convers
 
 
 def recognises(found: Sample) -> bool:
-    if is_event_file(found.path):
+    if is_event_file(found.path) or found.first not in (b"{", b"["):
         return False
     if any(word in found.start for word in _KINDS) and found.has(b'"kind"', b'"source"'):
         return True

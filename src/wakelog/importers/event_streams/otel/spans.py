@@ -27,8 +27,9 @@ from wakelog.importers.source.files import (
     read_document,
     storable,
 )
+from wakelog.importers.source.timestamps import YEAR_2100_S
 from wakelog.importers.steps import SourceRecord, Transcript, TranscriptHead
-from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, text_in
+from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, text_in, whole_number
 
 NAME = "otel-spans"
 TITLE = "OpenTelemetry"
@@ -163,6 +164,6 @@ def _value(given: Any, depth: int = 0) -> Any:
 
 
 def _nanoseconds(given: Any) -> int:
-    """A time in nanoseconds, which is a string in JSON. 0 for anything else."""
-    text = str(given) if isinstance(given, str | int) and not isinstance(given, bool) else ""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+    """A time in nanoseconds, which is a string in JSON. 0 for anything else, also for a time after 2100."""
+    number = whole_number(given)
+    return number if number < YEAR_2100_S * 1_000_000_000 else 0
