@@ -39,13 +39,19 @@ _SCRATCH: Final = re.compile(
 )
 """Files made only to try something."""
 _THROWN_AWAY: Final = re.compile(
-    r"^(?:/private)?/(?:var/)?tmp(?:/|$)|^\$\{?\w+\}?\*?$|^\$\{?(?:TMPDIR|TMP|TEMP)\b|^\$\("
+    r"^(?:/private)?/(?:var/)?tmp(?:/|$)|^/usr/|\.log$|^\$\{?\w+\}?\*?$|^\$\{?(?:TMPDIR|TMP|TEMP)\b|^\$\("
     r"|(?:^|/)(?:node_modules|__pycache__|\.next|\.nuxt|\.turbo|\.cache|\.vite|\.parcel-cache|\.pytest_cache"
     r"|\.mypy_cache|\.ruff_cache|dist|build|target|out|coverage|htmlcov|\.coverage|\.eggs|[\w.*-]+\.egg-info)/*\*?$"
     r"|(?:^|/)(?:node_modules|__pycache__|\.next|\.turbo|\.cache|\.local/(?:state|share))/"
 )
-"""What a shell writes for itself: in a directory for temporary files or for the state of programs, only in a variable,
-or made anew by each build."""
+"""What a shell writes for itself: in a directory for temporary files, for installed programs or for their state, a log,
+only in a variable, or made anew by each build."""
+_AGENTS_OWN: Final = re.compile(
+    r"(?:^~|[/\\](?:Users|home)[/\\][^/\\]+|^/root)[/\\]"
+    r"(?:\.claude[/\\](?:plans|projects|todos)|\.gemini[/\\](?:antigravity[\w-]*|tmp)|\.cursor[/\\](?:plans|projects)"
+    r"|\.codex)[/\\]"
+)
+"""Plans, memories and logs that an agent keeps for itself, not in the project."""
 _FILE_TOOLS: Final = re.compile(r"^(?:read|grep|glob|ls)$|file|codebase|notebook|director|_lints$", re.IGNORECASE)
 """Tools that read a project, by their names."""
 _REPLACED: Final = frozenset({"old_string", "old_str", "edits"})
@@ -105,7 +111,11 @@ def is_rejected(call: Did) -> bool:
 
 
 def files_of(call: Did) -> list[str]:
-    """The files that a call changed: as recorded, else as named in its input."""
+    """The files of a project that a call changed: as recorded, else as named in its input."""
+    return [path for path in _changed_by(call) if not _AGENTS_OWN.search(path)]
+
+
+def _changed_by(call: Did) -> list[str]:
     if is_refused(call):
         return []
     if call.files:
