@@ -28,11 +28,19 @@ _FAILS: Final = phrases(
     r"""
     (?:still|again)\b.{0,40}\b<bad>
     (?:is|are|'s|'re) still (?!fine|ok|okay|good|valid|true|needed|in progress|working|passing|open)\w+
-    (?:does|did|do|is|are|was|were|has|have)(?: not|n't)\b.{0,30}\b<does>
+    (?<!^)(?:does|did|do|is|are|was|were|has|have)(?: not|n't)\b.{0,30}\b<does>
+    ^(?:does|did|is|are|was|were|has|have)(?: not|n't)\b.{0,30}\b<does>
     (?:is|are|'s|'re) not (?:\w+ing|centered|aligned|saved|updated|applied|fixed|shown|displayed|rendered|visible)
     not (?:working|loading|showing|building|passing)
     no \w+(?: or \w+)? (?:is|are|was|were) \w+ing
-    (?:^|it |this |now )(?:fails|failed|crashes|crashed|broke|breaks)
+    (?:^|it |this |now |also |still )(?:fails|failed|crashes|crashed|broke|breaks)|stop(?:s|ped) working
+    ^(?:the|it|this|that)(?: [\w-]+){0,3} still (?!needs?|should|works?|pass\w*|has|have|to|fine|ok|okay|good)\w+
+    (?:can't|cannot|could not|couldn't) get .{1,40} to (?:work|run|build|start|show)
+    i (?:can't|cannot|don't|do not) see (?:the|any|it|my|an?|that|them)(?! point| reason| need| problem| issue| why)
+    (?:turns?|turned|goes|went) (?:black|blank|white|empty)
+    when i \w+ .{1,60},? (?:i get|it says|nothing)|and (?:got|get|getting) (?:an?|the|this|these) (?:\w+ )?<fault>
+    (?:a|the) bug (?:is|that(?:'s| is)) \w+ing
+    ^error\b
     (?:is|are) (?:gone|missing|broken|empty) (?:now|again)|disappeared|works,? but
     getting (?:(?:this|an?|the) )?(?:\w+ )?(?:errors?|exceptions?|warnings?|[45]\d\d)
     (?:i|we)(?:'m| am|'re| are)?(?: \w+)? (?:get|got|see|saw|hit|face|receive)(?:t?ing|d)? (?:\w+ ){0,2}<fault>
@@ -48,7 +56,7 @@ _FAILS: Final = phrases(
     failed to (?:resolve|fix|solve)|seems to have failed
     (?:seems?|appears?)(?: to be| to)? not \w+|(?:figure|find) out why
     you (?:\w+ )?(?:do|did) nothing|you still (?:fail\w*|haven't|didn't)
-    there(?:'s| is| are) (?:some|still|a few) (?:bug|error|issue|problem)s?
+    there(?:'s| is| are) (?:some|still|a few|more|other|new) (?:bug|error|issue|problem)s?
     """,
     bad="not, n't, fail\\w*, broken, wrong, error, nothing, no, same, get\\w*, see\\w*, happen\\w*, empty, blank,"
     "missing",
@@ -77,12 +85,16 @@ _NO: Final = re.compile(r"(?:no|nope|nah)\b", re.IGNORECASE)
 _WANT: Final = phrases(r"i (?:don't|do not) want (?:a|an|the|you|any|it|this|that)")
 _REJECTS: Final = phrases(
     r"""
-    ^(?:no|nope|nah|stop(?! (?:there|here|after|when|once|before|if))|hold on|hmm+,? no|not quite|wrong)
+    ^(?:no|nope|nah|stop(?! (?:at|there|here|after|when|once|before|if))|hold on|hmm+,? no|not quite|wrong)
     ^wait[,.!]
-    ^not (?:that|this|the|like|what)
+    ^not (?:that|this|the|like|what|with|in|on|for)
+    (?:is|are)(?: not|n't) the (?:right|correct|best|way|one)\b
+    (?:is|are) (?:no need|unnecessary|not (?:needed|necessary|useful|helpful|relevant|required)|incorrect)
+    (?:does not|doesn't) (?:consider|handle|account|respect|cover|recogni[sz]e|support|take into)
+    only what (?:i |was |is )?(?:asked|requested)
     that(?:'s| is) (?:not|n't|wrong|incorrect|the wrong)
     this (?:is|isn't) (?:wrong|incorrect|not (?:what|right|correct)|what i)
-    not what i|i (?:meant|said|told you)|as i said
+    not what i|(?<!what )i (?:meant|said|told you)|as i said
     i (?:didn't|did not|never) (?:ask|want|say|mean)
     i (?:actually |really )?(?:don't|do not) want (?:a|an|the|you|any|it|this|that)
     you (?:should(?:n't| not|'ve| have)|must not|didn't|did not|forgot|missed|misunderstood|removed|broke|deleted)
@@ -95,7 +107,7 @@ _REJECTS: Final = phrases(
     neither of (?:those|these|them)
     doesn't (?:make sense|seem right|look right)
     (?:this|that|it) (?:is not|isn't) (?:great|good|ideal|nice|acceptable|enough)
-    why (?:did|are|do) you
+    why (?:did|are|do|would) you
     i(?:'m| am) not (?:happy|satisfied|interested)
     that doesn't|isn't (?:right|correct|true|what)
     i(?:'ve| have)? (?:already|previously) (?:told|said|mentioned|provided|gave)
@@ -123,12 +135,12 @@ _TOO_MUCH: Final = phrases(
 """To a coding agent, it is not as it should be."""
 _REDIRECTS: Final = phrases(
     r"""
-    instead(?: of)?|rather than
+    instead(?: of)?|rather th[ae]n
     ^actually
     ^(?:yes|yeah|yep|ok|okay|sure),? but
     ^instead of [^,]{3,80}, (?:can|could|let's|please|just|use|do|make|why)
     let's (?:only|just|not)
-    but (?:leave|keep)
+    but (?:leave|keep(?! in mind))
     i(?:'d| would) (?:rather|prefer)
     ^(?:\w+,? )?change of plans?|on second thought|changed my mind
     """
@@ -154,7 +166,8 @@ _CHANGES: Final = re.compile(r"actually\b.*\b(?:prefer|rather|instead)\b", re.IG
 """It cancels what was agreed, even if the agent asked."""
 _OWNS_UP: Final = re.compile(
     r"(?:(?:ah|oh|yes|hm+|right|ok|okay|sorry|good point|great point)[,!.— ]+)*(?:you(?:['’]re| are) (?:\w+ )?right\b"
-    r"|good catch\b|my (?:mistake|bad)\b|(?:i(?:['’]m| am) sorry|sorry|(?:i|my) apologi\w+) for the "
+    r"|(?:good|great|nice|excellent) catch\b|thank(?:s| you) for (?:pointing|catching|clarifying|the (?:clarification|correction))\b"
+    r"|my (?:mistake|bad)\b|(?:i(?:['’]m| am) sorry|sorry|(?:i|my) apologi\w+) for the "
     r"(?:confusion|mistake|error|oversight|misunderstanding)\b|i (?:missed|misread|misunderstood|overlooked)\b)",
     re.IGNORECASE,
 )
@@ -258,9 +271,10 @@ def _reaction_by_place(
     if sentences and before.is_rejected:
         return _SCORE_MIN, "redirect", sentences[0]
     statements = [s for s in sentences if "?" not in s.text[-3:]]
-    if statements and _agent_admits_mistake(turn):
-        return _SCORE_MIN, "correction", next((s for s in statements if _OBJECTS.search(s.text)), statements[0])
-    return None
+    objects = [s for s in statements if _OBJECTS.search(s.text)]
+    if len(statements) == len(sentences):
+        objects += statements  # with a question, the agent may only say that it is a good one
+    return (_SCORE_MIN, "correction", objects[0]) if objects and _agent_admits_mistake(turn) else None
 
 
 def _agent_admits_mistake(turn: TurnBlocks) -> bool:
