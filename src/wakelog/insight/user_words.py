@@ -171,7 +171,8 @@ _PROMPTED: Final = re.compile(
 )
 """The words of an editor's button."""
 _OUTPUT: Final = re.compile(
-    r"(?!.*(?:\b(?:error|fail|exception|traceback|warning)|\?))(?:(?:it|this|that) (?:says|shows|returns|returned|prints|printed"
+    r"(?!.*(?:\b(?:error|fail|exception|traceback|warning)|\?))"
+    r"(?:(?:it|this|that) (?:says|shows|returns|returned|prints|printed"
     r"|outputs?|gives|gave)\b:?\s.*|(?:PS )?[A-Z]:\\[^\n>]*>.*|[\w.@:~/-]*[$%] \S.*|\{.*\}|\[.*\])",
     re.IGNORECASE | re.DOTALL,
 )
@@ -191,7 +192,8 @@ _PUBLISHES: Final = re.compile(r"(?:(?:and|now|then),? )*(?:push|commit|merge|de
 """An order that is never only an answer."""
 _PART: Final = re.compile(r"[.!?,;:]\s+|\n+")
 _ASKS: Final = re.compile(
-    r"(?:(?:hm+|so|ok|okay|and|but|well|wait|oh)[, ]+)*(?:how (?:to|do|can|does|about)|(?:is there )?any ?(?:way|chance) to"
+    r"(?:(?:hm+|so|ok|okay|and|but|well|wait|oh)[, ]+)*(?:how (?:to|do|can|does|about)"
+    r"|(?:is there )?any ?(?:way|chance) to"
     r"|(?:why|where) (?:is|are|do|does|did|can)|what (?:is|are|does|do|about)|can (?:i|we|you|u))\b"
     r"|.*\bplease (?!(?:do|go|proceed|continue)\b)\w+ \w+",
     re.I,
