@@ -195,7 +195,7 @@ _ASKS: Final = re.compile(
     r"(?:(?:hm+|so|ok|okay|and|but|well|wait|oh)[, ]+)*(?:how (?:to|do|can|does|about)"
     r"|(?:is there )?any ?(?:way|chance) to"
     r"|(?:why|where) (?:is|are|do|does|did|can)|what (?:is|are|does|do|about)|can (?:i|we|you|u))\b"
-    r"|.*\bplease (?!(?:do|go|proceed|continue)\b)\w+ \w+",
+    r"|.*\b(?:please (?!(?:do|go|proceed|continue)\b)\w+ \w+|is (?:it|this|that) (?:correct|right|ok|okay)\b)",
     re.I,
 )
 """A question or a request to a coding agent, also without a question mark."""
