@@ -26,7 +26,7 @@ _WISH: Final = phrases(
     i(?:'d| would) (?:really |strongly )?(?:prefer|rather)
     i (?:really )?(?:don't|do not) like (?:it )?when
     """,
-    past="be, had, been, have, has, saw, seen, got, heard, was, were, did, sent, shown, made, run",
+    past="be, had, been, have, has, saw, seen, got, heard, was, were, did, sent, shown, made",
 )
 """It holds for more than the next step."""
 _CONDITION: Final = phrases(
