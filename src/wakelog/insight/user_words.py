@@ -172,8 +172,8 @@ _PROMPTED: Final = re.compile(
 """The words of an editor's button."""
 _OUTPUT: Final = re.compile(
     r"(?!.*(?:\b(?:error|fail|exception|traceback|warning)|\?))"
-    r"(?:(?:it|this|that) (?:says|shows|returns|returned|prints|printed"
-    r"|outputs?|gives|gave)\b:?\s.*|(?:PS )?[A-Z]:\\[^\n>]*>.*|[\w.@:~/-]*[$%] \S.*|\{.*\}|\[.*\])",
+    r"(?:(?:it|this|that) (?:says|shows|returns|returned|prints|printed|outputs?|gives|gave)\s*[:\n].*"
+    r"|(?:PS )?[A-Z]:\\[^\n>]*>.*|(?:[\w.@:~/-]*[\w~/])?\$ \S.*|\{.*\}|\[\s*[\"'\d{\[-].*\])",
     re.IGNORECASE | re.DOTALL,
 )
 """What a command or a program showed, without a word about it, and without an error."""
@@ -221,7 +221,7 @@ def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
     words = words[:TEXT_MAX] if is_service else _MENTION.sub(" ", words[:TEXT_MAX]).strip()
     if _LATER.match(words) or _PROMPTED.fullmatch(words) or _NUDGES.fullmatch(words):
         return True
-    if not is_service and _OUTPUT.fullmatch(words):
+    if not is_service and _OUTPUT.fullmatch(words) and not _ORDERS.match(words.rpartition("\n")[2].strip()):
         return True
     rest = _AGREES.match(words)
     left = words[rest.end() :] if rest else words
@@ -229,7 +229,7 @@ def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
         return True
     going = _GO_ON.match(left)
     left = left[going.end() :] if going else left
-    left = " ".join(s.text for s in sentences_of(left) if not _asks_nothing(s.text, is_service=is_service))
+    left = "\n".join(s.text for s in sentences_of(left) if not _asks_nothing(s.text, is_service=is_service))
     left = _TAIL.sub("", left.strip(" \n.!,")).strip(" \n.!,")
     if not re.search(r"\w", left) or _AGREES.fullmatch(left + " "):
         return True
