@@ -283,6 +283,8 @@ def test_a_command_of_a_chat_is_no_goal() -> None:
         ("Why'd you split the title?", "correction"),
         ("There is no button for that", "correction"),
         ("src/app.css:12 should use rem", "redirect"),
+        ("It should be on the left", "redirect"),
+        ("I get a 500 when I save", "failure_report"),
     ],
 )
 def test_a_reaction_in_plain_words(words: str, kind: str) -> None:
@@ -296,7 +298,9 @@ def test_a_reaction_in_plain_words(words: str, kind: str) -> None:
         "Implement the first part. Don't start the second one",
         "yes that is what i meant",
         "looks good but keep in mind that there are two users",
-        "use a table for it. the table should be sorted by name",
+        "use a table for it. it should be sorted by name",
+        "the header should be blue at night",
+        "Error messages need a title",
     ],
 )
 def test_a_limit_and_a_hint_reject_nothing(words: str) -> None:

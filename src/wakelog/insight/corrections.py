@@ -36,11 +36,10 @@ _FAILS: Final = phrases(
     (?:^|it |this |now |also |still )(?:fails|failed|crashes|crashed|broke|breaks)|stop(?:s|ped) working
     ^(?:the|it|this|that)(?: [\w-]+){0,3} still (?!needs?|should|works?|pass\w*|has|have|to|fine|ok|okay|good)\w+
     (?:can't|cannot|could not|couldn't) get .{1,40} to (?:work|run|build|start|show)
-    i (?:can't|cannot|don't|do not) see (?:the|any|it|my|an?|that|them)(?! point| reason| need| problem| issue| why)
+    i (?:can't|cannot|don't|do not) see (?:the|it|my|that|them)(?! point| reason| need| problem| issue| why)
     (?:turns?|turned|goes|went) (?:black|blank|white|empty)
     when i \w+ .{1,60},? (?:i get|it says|nothing)|and (?:got|get|getting) (?:an?|the|this|these) (?:\w+ )?<fault>
     (?:a|the) bug (?:is|that(?:'s| is)) \w+ing
-    ^error:? ["']?\w+
     (?:is|are) (?:gone|missing|broken|empty) (?:now|again)|disappeared|works,? but
     getting (?:(?:this|an?|the) )?(?:\w+ )?(?:errors?|exceptions?|warnings?|[45]\d\d)
     (?:i|we)(?:'m| am|'re| are)?(?: \w+)? (?:get|got|see|saw|hit|face|receive)(?:t?ing|d)? (?:\w+ ){0,2}<fault>
@@ -60,7 +59,7 @@ _FAILS: Final = phrases(
     """,
     bad="not, n't, fail\\w*, broken, wrong, error, nothing, no, same, get\\w*, see\\w*, happen\\w*, empty, blank,"
     "missing",
-    fault="errors?, exceptions?, failures?, warnings?",
+    fault="errors?, exceptions?, failures?, warnings?, [45]\\d\\d",
     harms="duplicating, repeating, overwriting, ignoring, throwing, crashing, failing, hanging, blocking, breaking,"
     "losing, skipping, overlapping, freezing, flickering, deleting, missing",
     does="work\\w*, load\\w*, show\\w*, compil\\w*, build\\w*, run\\w*, pass\\w*, appear\\w*, happen\\w*, start\\w*,"
@@ -73,7 +72,8 @@ _PASTED: Final = re.compile(
 )
 """Words that are hardly more than a pasted log with an error in it."""
 _ERROR_LINE: Final = re.compile(
-    r"^[ \t]*(?:\w*(?:Error|Exception)\b:?|Traceback \(most|error(?:\[\w+\]| TS\d+)?:|fatal:|panic:|npm ERR!|FAILED\b"
+    r"^[ \t]*(?:\w*(?:Error|Exception)\b(?! (?:messages?|handling|pages?|states?|codes?)\b):?"
+    r"|Traceback \(most|error(?:\[\w+\]| TS\d+)?:|fatal:|panic:|npm ERR!|FAILED\b"
     r"|Unhandled |Uncaught |[\w:. -]*(?:command not found|No such file or directory)\b"
     r"|\w[\w ]{0,30}failed (?:because|with|to)\b)"
     r"|\berror (?:TS|CS)\d+|\"severity\": ?(?:8|\"error\")|\bfailed: *$|^.{0,80}: (?:fatal )?error:|✗ Failed\b"
@@ -91,7 +91,7 @@ _REJECTS: Final = phrases(
     ^not (?:that|this|the|like|what|with|in|on|for)
     (?:is|are)(?: not|n't) the (?:right|correct|best|way|one)\b
     (?:is|are) (?:no need|unnecessary|not (?:needed|necessary|useful|helpful|relevant|required)|incorrect)
-    (?:does not|doesn't) (?:consider|handle|account|respect|cover|recogni[sz]e|support|take into)
+    (?:does not|doesn't) (?:consider|handle|account|respect|take into)
     only what (?:i |was |is )?(?:asked|requested)
     that(?:'s| is) (?:not|n't|wrong|incorrect|the wrong)
     this (?:is|isn't) (?:wrong|incorrect|not (?:what|right|correct)|what i)
@@ -130,13 +130,13 @@ _TOO_MUCH: Final = phrases(
     r"""
     (?:is|are|looks?|seems?|feels?) (?:\w+ )?too (?!bad|soon|good|late to)\w+|not a (?:big )?fan of
     ^(?:\w+ )?(?:the|my|all|this|that)(?: [\w-]+){0,3} (?:is|are|looks?) (?:\w+ )?<amiss>
-    ^there(?:'s| is| are) no (?!need|rush|hurry|problem|worries)\w+
+    ^there(?:'s| is) no (?!need|rush|hurry|problem|worries)\w+
     """,
     amiss="wrong, broken, blank, gone, messed up, misaligned, cut off",
 )
 """To a coding agent, it is not as it should be."""
 _OUGHT: Final = re.compile(
-    r"(?:\S*[./]\S+|(?:the|this|that)(?: [\w-]+){0,4}) should (?:be|use|have|say|show|go|look|not|only)\b",
+    r"(?:\S*[./]\S+|(?:it|this|that)(?: [\w-]+){0,2}) should (?:be|use|have|say|show|go|look|not|only)\b",
     re.IGNORECASE,
 )
 """At the start, it says how the work should be, and so that it is not."""

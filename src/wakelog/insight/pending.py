@@ -14,7 +14,8 @@ from wakelog.insight.sentences import sentences_of
 _NEXT: Final = re.compile(
     r"^\W*(?:(?:the|my|your|our|suggested|recommended|possible|immediate) )*next steps?\b"
     r"|\bnext steps? (?:is|are|would|could|should|remain)|\bnext steps?:"
-    r"|\bremaining (?:work|steps?|tasks?|items?)\b|(?<!would )(?<!'d )\bstill (?:need|needs|have|has|left|remains?) to\b"
+    r"|\bremaining (?:work|steps?|tasks?|items?)\b"
+    r"|(?<!would )(?<!'d )\bstill (?:need|needs|have|has|left|remains?) to\b"
     r"|\bstill (?:to do|open)\b|\bleft to do\b|\bnot yet (?:done|implemented|started)\b"
     r"|\bTODO:|\bfollow[- ]ups?:|\bwhat(?:'s| is) left\b|\byou(?:'ll| will) (?:need|have) to\b|\bI(?:'ll"
     r"| will) (?:come back|follow up)\b",
