@@ -270,3 +270,43 @@ def test_a_check_that_was_interrupted_is_none() -> None:
 )
 def test_files_that_are_thrown_away_are_not_listed(command: str, files: list[str]) -> None:
     assert files_of(Did(1, "Bash", "external", {"command": command}, "succeeded")) == files
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "fails", "result"),
+    [
+        ("npx tsc --noEmit | findstr error", "Done (exit code 0).\na.ts(3,1): error TS2304: no name", False, "fail"),
+        ("npx tsc --noEmit | findstr north", "Command failed with exit code 1.", True, "unknown"),
+        ("pytest -q | tail -3; echo exit code ${PIPESTATUS[0]}", "exit code 0", False, "pass"),
+        ("npm run build", "", False, "unknown"),
+        ("npm run build > build.log", "", False, "pass"),
+    ],
+)
+def test_the_exit_code_of_a_filter_is_not_that_of_the_check(
+    command: str, output: str, fails: bool, result: str
+) -> None:
+    [check] = find_checks(Scene().runs(command, output, fails=fails).done())
+    assert check.detail.split()[-1] == result
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "files"),
+    [
+        ("Write", {"file_path": "/home/ann/.claude/plans/blue-hill.md"}, []),
+        ("write_to_file", {"file_path": r"C:\Users\ann\.gemini\antigravity\brain\1\plan.md"}, []),
+        (
+            "Write",
+            {"file_path": "/home/ann/app/.claude/commands/check.md"},
+            ["/home/ann/app/.claude/commands/check.md"],
+        ),
+        ("Bash", {"command": "sudo mv tool /usr/local/bin/"}, ["tool"]),
+        ("Bash", {"command": "cd /tmp/try && echo 1 > probe.go"}, []),
+        ("Bash", {"command": "cd /tmp/try && ls; cd /work && echo 1 > probe.go"}, ["probe.go"]),
+        ("Bash", {"command": "app | tee ~/app.log"}, []),
+        ("Bash", {"command": "ni -D some-package"}, ["package.json"]),
+    ],
+)
+def test_only_files_of_the_project_are_listed(tool: str, given: dict[str, str], files: list[str]) -> None:
+    [call] = Scene().calls(tool, given).done().blocks
+    assert isinstance(call, Did)
+    assert files_of(call) == files

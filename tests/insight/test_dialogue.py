@@ -183,3 +183,10 @@ def test_a_refusal_said_three_turns_ago_in_other_forms_is_the_same_one() -> None
     said = "Unfortunately, the cancellation of the lamp order is not possible."
     found = derive(Scene(3).user("But please try again.").says(said).done(), carry)
     assert not [f for f in found if f.kind == "decision" and f.score >= DEFAULT_SCORE]
+
+
+def test_a_tool_for_files_is_work_also_if_an_export_left_out_its_arguments() -> None:
+    carry = Carry()
+    derive(Scene().user("draw a chart").calls("Edit", {"note": "left out"}).says("It is drawn.").done(), carry)
+    [goal] = [f for f in derive(Scene(2).user("yes, draw it until it fits").done(), carry) if f.kind == "goal"]
+    assert goal.detail == ""

@@ -33,3 +33,14 @@ def test_a_todo_list_may_be_a_checklist() -> None:
     todos = {"todos": "- [x] read the code\n- [-] write the parser\n[ ] write the tests\nno item"}
     assert open_items(todos) == ["write the parser", "write the tests"]
     assert [f.calls for f in find_pending(Scene().calls("update_todo_list", todos).done())] == [(1000,)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Next steps: add the cache. Would you like me to start with it?",
+        "With that library we'd still need to write the reader ourselves.",
+    ],
+)
+def test_what_is_only_proposed_is_not_pending(text: str) -> None:
+    assert not list(find_pending(Scene().edits().says(text).done()))

@@ -219,3 +219,116 @@ def test_the_same_rejection_again_is_shown_once_but_a_failure_is_told_again() ->
     ]
     assert ["correction" in kind for kind in kinds] == [True, False, False, False]
     assert ["failure_report" in kind for kind in kinds] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "how to see which port it uses",
+        "hmm any way to run it without a network",
+        "i have one already please look at its size",
+        "There is no such folder on my disk",
+        "i am not on linux",
+    ],
+)
+def test_a_question_without_a_mark_and_a_contradiction_are_goals_also_after_a_question(words: str) -> None:
+    assert _after(_worked("Do you use docker, and which port should I open?"), words)["goal"].detail == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "it should be 15 seconds",
+        "A cache is a place where answers are kept for a while, so that the server does not have to compute each of"
+        " them again for every visitor of the page",
+        "ok it is done",
+        "Here are some more details.",
+        "It says:\nName: north\nSize: 12",
+        r"C:\work> node --version" + "\nv22.1.0",
+        '["north", "south"]',
+    ],
+)
+def test_an_answer_and_what_a_program_showed_carry_the_goal(words: str) -> None:
+    asked = "What should a cache be, in your own words, and how long should it wait? Which output do you get?"
+    assert _after(_worked(asked), words)["goal"].detail == "carried"
+
+
+def test_an_output_with_an_error_and_an_offer_at_the_end_leave_a_goal() -> None:
+    for words in ("$ node app.js\nError: no port", "$ node app.js\nready\nNow stop it", "100% of it, and add a table"):
+        assert _after(_worked("What do you get?"), words)["goal"].detail == ""
+    offer = "The chart is drawn. Let me know if you want to change the colours!"
+    assert _after(_worked(offer), "the numbers are right, now the legend on the left")["goal"].detail == ""
+
+
+def test_a_command_of_a_chat_is_no_goal() -> None:
+    assert "goal" not in _after(_worked(), "/run npm start")
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("the import stops working after midnight", "failure_report"),
+        ("the list still jumps around", "failure_report"),
+        ("I can't get the timer to start", "failure_report"),
+        ("i dont see the total anywhere", "failure_report"),
+        ("when i open a card the page turns blank", "failure_report"),
+        ("orders.csv also fails", "failure_report"),
+        ("there are more errors", "failure_report"),
+        ("Nice. It is fast. I like it. But when I press save, nothing happens", "failure_report"),
+        ("[load] Test failed: 3 rows missing", "failure_report"),
+        ("users is not the right table for this", "correction"),
+        ("not with sudo", "correction"),
+        ("the extra column is not needed", "correction"),
+        ("I think the pattern doesn't handle tabs", "correction"),
+        ("Why'd you split the title?", "correction"),
+        ("There is no button for that", "correction"),
+        ("src/app.css:12 should use rem", "redirect"),
+        ("It should be on the left", "redirect"),
+        ("I get a 500 when I save", "failure_report"),
+    ],
+)
+def test_a_reaction_in_plain_words(words: str, kind: str) -> None:
+    assert kind in _after(_worked(), words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Implement the first part. Stop at the second part",
+        "Implement the first part. Don't start the second one",
+        "yes that is what i meant",
+        "looks good but keep in mind that there are two users",
+        "use a table for it. it should be sorted by name",
+        "the header should be blue at night",
+        "Error messages need a title",
+    ],
+)
+def test_a_limit_and_a_hint_reject_nothing(words: str) -> None:
+    assert not _after(_worked(), words).keys() & {"correction", "redirect", "failure_report"}
+
+
+def test_what_the_agent_thanks_for_is_a_correction_unless_it_was_a_question() -> None:
+    def reaction(words: str, reply: str) -> bool:
+        carry = Carry()
+        derive(_worked().done(), carry)
+        found = derive(Scene(1).user(words).says(reply).done(), carry)
+        return any(f.kind == "correction" for f in found)
+
+    assert reaction("the port of the queue is 5672", "Thank you for pointing that out. I use it now.")
+    assert not reaction("Does it lock the row? Two users could meet there", "You're right, they could.")
+
+
+@pytest.mark.parametrize(
+    ("words", "is_wish"),
+    [
+        ("Please ask any questions first.", True),
+        ("Tell me what it does without changing the code", True),
+        ("Do not write any code.", True),
+        ("Only commit the files of this task", True),
+        ("no new packages ever", True),
+        ("All fields should always be grey.", False),
+        ("The mails are queued but never sent.", False),
+    ],
+)
+def test_what_holds_a_coding_agent_back_is_a_preference(words: str, is_wish: bool) -> None:
+    assert ("preference" in _after(_worked(), words)) == is_wish

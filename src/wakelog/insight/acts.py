@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from wakelog.insight.blocks import Did
-from wakelog.model.call_acts import PATHS, SHELL_TOOLS, Act, act_of_call, plain_name
+from wakelog.model.call_acts import PATHS, SHELL_TOOLS, WRITE_TOOLS, Act, act_of_call, plain_name
 from wakelog.model.check_programs import check_of_tool, checks_in, runs_test_script
 from wakelog.model.command_lines import command_line, patched_files, shell_commands, written_files
 from wakelog.model.values import Value
@@ -39,13 +39,21 @@ _SCRATCH: Final = re.compile(
 )
 """Files made only to try something."""
 _THROWN_AWAY: Final = re.compile(
-    r"^(?:/private)?/(?:var/)?tmp(?:/|$)|^\$\{?\w+\}?\*?$|^\$\{?(?:TMPDIR|TMP|TEMP)\b|^\$\("
+    r"^(?:/private)?/(?:var/)?tmp(?:/|$)|^/usr/|\.log$|^\$\{?\w+\}?\*?$|^\$\{?(?:TMPDIR|TMP|TEMP)\b|^\$\("
     r"|(?:^|/)(?:node_modules|__pycache__|\.next|\.nuxt|\.turbo|\.cache|\.vite|\.parcel-cache|\.pytest_cache"
     r"|\.mypy_cache|\.ruff_cache|dist|build|target|out|coverage|htmlcov|\.coverage|\.eggs|[\w.*-]+\.egg-info)/*\*?$"
     r"|(?:^|/)(?:node_modules|__pycache__|\.next|\.turbo|\.cache|\.local/(?:state|share))/"
 )
-"""What a shell writes for itself: in a directory for temporary files or for the state of programs, only in a variable,
-or made anew by each build."""
+"""What a shell writes for itself: in a directory for temporary files, for installed programs or for their state, a log,
+only in a variable, or made anew by each build."""
+_AGENTS_OWN: Final = re.compile(
+    r"(?:^~|[/\\](?:Users|home)[/\\][^/\\]+|^/root)[/\\]"
+    r"(?:\.claude[/\\](?:plans|projects|todos)|\.gemini[/\\](?:antigravity[\w-]*|tmp)|\.cursor[/\\](?:plans|projects)"
+    r"|\.codex)[/\\]"
+)
+"""Plans, memories and logs that an agent keeps for itself, not in the project."""
+_FILE_TOOLS: Final = re.compile(r"^(?:read|grep|glob|ls)$|file|codebase|notebook|director|_lints$", re.IGNORECASE)
+"""Tools that read a project, by their names."""
 _REPLACED: Final = frozenset({"old_string", "old_str", "edits"})
 """Arguments of tools that replace text."""
 _COUNTS: Final = re.compile(
@@ -84,9 +92,11 @@ def is_test_script(call: Did) -> bool:
 
 
 def works_on_files(call: Did) -> bool:
-    """Whether a call is work on a computer: a shell command, or one that names a file."""
+    """Whether a call is work on a computer: a shell command, an edit, or one that names a file."""
     if call.files or SHELL_TOOLS.search(call.tool) or command_line(call.input):
         return True
+    if WRITE_TOOLS.match(plain_name(call.tool)) or _FILE_TOOLS.search(plain_name(call.tool)):
+        return True  # by its name; an export may leave out its arguments
     return isinstance(call.input, dict) and any(isinstance(call.input.get(name), str) for name in PATHS)
 
 
@@ -101,7 +111,11 @@ def is_rejected(call: Did) -> bool:
 
 
 def files_of(call: Did) -> list[str]:
-    """The files that a call changed: as recorded, else as named in its input."""
+    """The files of a project that a call changed: as recorded, else as named in its input."""
+    return [path for path in _changed_by(call) if not _AGENTS_OWN.search(path)]
+
+
+def _changed_by(call: Did) -> list[str]:
     if is_refused(call):
         return []
     if call.files:

@@ -11,7 +11,7 @@ from wakelog.insight.background import still_runs, with_later_output
 from wakelog.insight.blocks import Did, Finding, TextSpan, TurnBlocks
 from wakelog.model.call_acts import SHELL_TOOLS
 from wakelog.model.check_programs import check_of, runs_test_script
-from wakelog.model.command_lines import command_line, shell_commands
+from wakelog.model.command_lines import ShellCommand, command_line, shell_commands
 
 _FAILED: Final = re.compile(
     r"^(?:FAIL|FAILED|--- FAIL|ERROR|FAILURES!?|FAILURE:)(?=\W|$)|\b[1-9]\d* (?:tests? )?(?:failed|failures?"
@@ -48,6 +48,13 @@ _STOPPED: Final = re.compile(
     r"Sibling tool call errored|The user doesn't want to proceed with this tool use|^The user denied"
     r"|^\W*(?:\[Request )?[Ii]nterrupted (?:by (?:the )?user\b|[·•-] )|^\W*(?:Interrupted|Cancell?ed|Aborted)\W*$"
 )
+_SHOWS_CODE: Final = re.compile(r"\$\?|PIPESTATUS|ERRORLEVEL|LASTEXITCODE", re.IGNORECASE)
+_CODE_ZERO: Final = re.compile(r"\bexit(?:ed)?(?: with)?[ _]?(?:code|status)[:= ]+0\b", re.IGNORECASE)
+_ONLY_CODE: Final = re.compile(r"(?:[\w ]*\bexit(?:ed)?(?: with)?[ _]?(?:code|status)[:= ]+1\b)?\W*", re.IGNORECASE)
+"""Nothing, or only that the exit code is 1: a filter found no line."""
+_FILTERS: Final = frozenset({"grep", "egrep", "rg", "findstr", "Select-String"})
+_TALKERS: Final = frozenset({"npm", "yarn", "pnpm", "bun", "vite", "next", "gradle", "gradlew", "mvn", "dotnet"})
+"""Programs that say at least what they run; an export may leave that out."""
 _CLEAN: Final = re.compile(
     r"\bno (?:\w+ ){0,3}(?:errors?|problems?|issues?|diagnostics|lints?)\b|^\s*\[\s*\]", re.IGNORECASE
 )
@@ -87,16 +94,22 @@ def _result(call: Did) -> str:
     """`pass`, `fail`, or `unknown` if neither the exit code nor the output says it; empty if the check did not run."""
     if call.outcome in ("denied", "abandoned") or _STOPPED.search(call.output):
         return ""
-    has_passed, has_failed = bool(_PASSED.search(call.output)), bool(_FAILED.search(call.output))
+    commands = shell_commands(command_line(call.input)) if SHELL_TOOLS.search(call.tool) else []
+    checks = [(kind, c.is_piped) for c in commands if (kind := check_of(c))]
+    checks = checks or [("test", c.is_piped) for c in commands if runs_test_script(c)]
+    is_lost = all(lost for _, lost in checks)
+    # The exit code that a harness tells is the last command's, not that of a check whose own is lost.
+    is_others = bool(checks) and is_lost and not _SHOWS_CODE.search(command_line(call.input))
+    output = _CODE_ZERO.sub(" ", call.output) if is_others else call.output
+    has_passed, has_failed = bool(_PASSED.search(output)), bool(_FAILED.search(output))
     if _NOT_RUN.search(call.output) and not has_passed:
         return ""
+    if is_others and call.outcome == "failed" and _ONLY_CODE.fullmatch(output) and commands[-1].program in _FILTERS:
+        return "unknown"
     if call.outcome in ("failed", "timed_out"):
         return "fail"
     if not SHELL_TOOLS.search(call.tool):
         return _diagnosed(call.output)
-    commands = shell_commands(command_line(call.input))
-    checks = [(kind, c.is_piped) for c in commands if (kind := check_of(c))]
-    checks = checks or [("test", c.is_piped) for c in commands if runs_test_script(c)]
     if has_failed:
         # The word may be in a test's name or in a summary like "0 failed". A clear pass outweighs such a line, but not
         # the failure of another check.
@@ -104,16 +117,21 @@ def _result(call: Did) -> str:
         return "pass" if has_passed and is_one and not _MIXED.search(call.output) else "fail"
     if has_passed:
         return "pass"
-    is_lost = all(lost for _, lost in checks)
     if still_runs(call.output) or call.outcome == "uncertain" or _is_in_background(call):
         return "unknown"
     # Where the exit code is lost, a linter or compiler that complains names a place, and one that says nothing found
     # nothing.
     if is_lost and _PLACE.search(call.output):
         return "fail"
-    # A test run says something. A script with tests that says nothing may have run none of them.
-    is_silent = not call.output.strip() and any(kind == "test" for kind, _ in checks)
-    return "unknown" if is_silent and (is_lost or is_test_script(call)) else "pass"
+    # A test run says something, and so does a package manager. A script with tests that says nothing may have run none.
+    is_silent = not call.output.strip()
+    is_test = any(kind == "test" for kind, _ in checks) and (is_lost or is_test_script(call))
+    return "unknown" if is_silent and (is_test or any(map(_talks, commands))) else "pass"
+
+
+def _talks(command: ShellCommand) -> bool:
+    is_told_not_to = bool(command.outputs) or any(word in ("-s", "--silent", "-q", "--quiet") for word in command.words)
+    return command.program in _TALKERS and not is_told_not_to
 
 
 def _diagnosed(output: str) -> str:

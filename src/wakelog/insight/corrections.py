@@ -1,4 +1,4 @@
-"""Finds corrections and preferences: how the user reacts to the agent's work, and what they want in general.
+"""Finds corrections: how the user reacts to the agent's work.
 
 A correction rejects or contradicts. A redirect wants it done another way. A failure report says that it does not work.
 "No, that's all" rejects nothing, and "if that fails, use the backup instead" is not a redirect.
@@ -28,11 +28,18 @@ _FAILS: Final = phrases(
     r"""
     (?:still|again)\b.{0,40}\b<bad>
     (?:is|are|'s|'re) still (?!fine|ok|okay|good|valid|true|needed|in progress|working|passing|open)\w+
-    (?:does|did|do|is|are|was|were|has|have)(?: not|n't)\b.{0,30}\b<does>
+    (?<!^)(?:does|did|do|is|are|was|were|has|have)(?: not|n't)\b.{0,30}\b<does>
+    ^(?:does|did|is|are|was|were|has|have)(?: not|n't)\b.{0,30}\b<does>
     (?:is|are|'s|'re) not (?:\w+ing|centered|aligned|saved|updated|applied|fixed|shown|displayed|rendered|visible)
     not (?:working|loading|showing|building|passing)
     no \w+(?: or \w+)? (?:is|are|was|were) \w+ing
-    (?:^|it |this |now )(?:fails|failed|crashes|crashed|broke|breaks)
+    (?:^|it |this |now |also |still )(?:fails|failed|crashes|crashed|broke|breaks)|stop(?:s|ped) working
+    ^(?:the|it|this|that)(?: [\w-]+){0,3} still (?!needs?|should|works?|pass\w*|has|have|to|fine|ok|okay|good)\w+
+    (?:can't|cannot|could not|couldn't) get .{1,40} to (?:work|run|build|start|show)
+    i (?:can't|cannot|don't|do not) see (?:the|it|my|that|them)(?! point| reason| need| problem| issue| why)
+    (?:turns?|turned|goes|went) (?:black|blank|white|empty)
+    when i \w+ .{1,60},? (?:i get|it says|nothing)|and (?:got|get|getting) (?:an?|the|this|these) (?:\w+ )?<fault>
+    (?:a|the) bug (?:is|that(?:'s| is)) \w+ing
     (?:is|are) (?:gone|missing|broken|empty) (?:now|again)|disappeared|works,? but
     getting (?:(?:this|an?|the) )?(?:\w+ )?(?:errors?|exceptions?|warnings?|[45]\d\d)
     (?:i|we)(?:'m| am|'re| are)?(?: \w+)? (?:get|got|see|saw|hit|face|receive)(?:t?ing|d)? (?:\w+ ){0,2}<fault>
@@ -48,11 +55,11 @@ _FAILS: Final = phrases(
     failed to (?:resolve|fix|solve)|seems to have failed
     (?:seems?|appears?)(?: to be| to)? not \w+|(?:figure|find) out why
     you (?:\w+ )?(?:do|did) nothing|you still (?:fail\w*|haven't|didn't)
-    there(?:'s| is| are) (?:some|still|a few) (?:bug|error|issue|problem)s?
+    there(?:'s| is| are) (?:some|still|a few|more|other|new) (?:bug|error|issue|problem)s?
     """,
     bad="not, n't, fail\\w*, broken, wrong, error, nothing, no, same, get\\w*, see\\w*, happen\\w*, empty, blank,"
     "missing",
-    fault="errors?, exceptions?, failures?, warnings?",
+    fault="errors?, exceptions?, failures?, warnings?, [45]\\d\\d",
     harms="duplicating, repeating, overwriting, ignoring, throwing, crashing, failing, hanging, blocking, breaking,"
     "losing, skipping, overlapping, freezing, flickering, deleting, missing",
     does="work\\w*, load\\w*, show\\w*, compil\\w*, build\\w*, run\\w*, pass\\w*, appear\\w*, happen\\w*, start\\w*,"
@@ -65,10 +72,12 @@ _PASTED: Final = re.compile(
 )
 """Words that are hardly more than a pasted log with an error in it."""
 _ERROR_LINE: Final = re.compile(
-    r"^[ \t]*(?:\w*(?:Error|Exception)\b:?|Traceback \(most|error(?:\[\w+\]| TS\d+)?:|fatal:|panic:|npm ERR!|FAILED\b"
+    r"^[ \t]*(?:\w*(?:Error|Exception)\b(?! (?:messages?|handling|pages?|states?|codes?)\b):?"
+    r"|Traceback \(most|error(?:\[\w+\]| TS\d+)?:|fatal:|panic:|npm ERR!|FAILED\b"
     r"|Unhandled |Uncaught |[\w:. -]*(?:command not found|No such file or directory)\b"
     r"|\w[\w ]{0,30}failed (?:because|with|to)\b)"
     r"|\berror (?:TS|CS)\d+|\"severity\": ?(?:8|\"error\")|\bfailed: *$|^.{0,80}: (?:fatal )?error:|✗ Failed\b"
+    r"|\b(?:[Tt]ests?|[Bb]uild) failed\b"
     r"|\bexit code [1-9]",
     re.MULTILINE,
 )
@@ -77,12 +86,16 @@ _NO: Final = re.compile(r"(?:no|nope|nah)\b", re.IGNORECASE)
 _WANT: Final = phrases(r"i (?:don't|do not) want (?:a|an|the|you|any|it|this|that)")
 _REJECTS: Final = phrases(
     r"""
-    ^(?:no|nope|nah|stop(?! (?:there|here|after|when|once|before|if))|hold on|hmm+,? no|not quite|wrong)
+    ^(?:no|nope|nah|stop(?! (?:at|there|here|after|when|once|before|if))|hold on|hmm+,? no|not quite|wrong)
     ^wait[,.!]
-    ^not (?:that|this|the|like|what)
+    ^not (?:that|this|the|like|what|with|in|on|for)
+    (?:is|are)(?: not|n't) the (?:right|correct|best|way|one)\b
+    (?:is|are) (?:no need|unnecessary|not (?:needed|necessary|useful|helpful|relevant|required)|incorrect)
+    (?:does not|doesn't) (?:consider|handle|account|respect|take into)
+    only what (?:i |was |is )?(?:asked|requested)
     that(?:'s| is) (?:not|n't|wrong|incorrect|the wrong)
     this (?:is|isn't) (?:wrong|incorrect|not (?:what|right|correct)|what i)
-    not what i|i (?:meant|said|told you)|as i said
+    not what i|(?<!what )i (?:meant|said|told you)|as i said
     i (?:didn't|did not|never) (?:ask|want|say|mean)
     i (?:actually |really )?(?:don't|do not) want (?:a|an|the|you|any|it|this|that)
     you (?:should(?:n't| not|'ve| have)|must not|didn't|did not|forgot|missed|misunderstood|removed|broke|deleted)
@@ -95,7 +108,7 @@ _REJECTS: Final = phrases(
     neither of (?:those|these|them)
     doesn't (?:make sense|seem right|look right)
     (?:this|that|it) (?:is not|isn't) (?:great|good|ideal|nice|acceptable|enough)
-    why (?:did|are|do) you
+    why(?:'d| did| are| do| would) you
     i(?:'m| am) not (?:happy|satisfied|interested)
     that doesn't|isn't (?:right|correct|true|what)
     i(?:'ve| have)? (?:already|previously) (?:told|said|mentioned|provided|gave)
@@ -117,18 +130,24 @@ _TOO_MUCH: Final = phrases(
     r"""
     (?:is|are|looks?|seems?|feels?) (?:\w+ )?too (?!bad|soon|good|late to)\w+|not a (?:big )?fan of
     ^(?:\w+ )?(?:the|my|all|this|that)(?: [\w-]+){0,3} (?:is|are|looks?) (?:\w+ )?<amiss>
+    ^there(?:'s| is) no (?!need|rush|hurry|problem|worries)\w+
     """,
     amiss="wrong, broken, blank, gone, messed up, misaligned, cut off",
 )
 """To a coding agent, it is not as it should be."""
+_OUGHT: Final = re.compile(
+    r"(?:\S*[./]\S+|(?:it|this|that)(?: [\w-]+){0,2}) should (?:be|use|have|say|show|go|look|not|only)\b",
+    re.IGNORECASE,
+)
+"""At the start, it says how the work should be, and so that it is not."""
 _REDIRECTS: Final = phrases(
     r"""
-    instead(?: of)?|rather than
+    instead(?: of)?|rather th[ae]n
     ^actually
     ^(?:yes|yeah|yep|ok|okay|sure),? but
     ^instead of [^,]{3,80}, (?:can|could|let's|please|just|use|do|make|why)
     let's (?:only|just|not)
-    but (?:leave|keep)
+    but (?:leave|keep(?! in mind))
     i(?:'d| would) (?:rather|prefer)
     ^(?:\w+,? )?change of plans?|on second thought|changed my mind
     """
@@ -139,6 +158,8 @@ _MOVES_ON: Final = re.compile(
     re.IGNORECASE,
 )
 """It asks for the next thing, so it rejects nothing."""
+_TURNS: Final = re.compile(r"(?:but|however|unfortunately)\b", re.IGNORECASE)
+"""What comes after praise."""
 _DOUBTS: Final = re.compile(
     r"(?:yes|yeah|yep|ok|okay|sure),? but\b.*\?$|actually,? never ?mind\b", re.IGNORECASE | re.DOTALL
 )
@@ -154,7 +175,9 @@ _CHANGES: Final = re.compile(r"actually\b.*\b(?:prefer|rather|instead)\b", re.IG
 """It cancels what was agreed, even if the agent asked."""
 _OWNS_UP: Final = re.compile(
     r"(?:(?:ah|oh|yes|hm+|right|ok|okay|sorry|good point|great point)[,!.— ]+)*(?:you(?:['’]re| are) (?:\w+ )?right\b"
-    r"|good catch\b|my (?:mistake|bad)\b|(?:i(?:['’]m| am) sorry|sorry|(?:i|my) apologi\w+) for the "
+    r"|(?:good|great|nice|excellent) catch\b"
+    r"|thank(?:s| you) for (?:pointing|catching|clarifying|the (?:clarification|correction))\b"
+    r"|my (?:mistake|bad)\b|(?:i(?:['’]m| am) sorry|sorry|(?:i|my) apologi\w+) for the "
     r"(?:confusion|mistake|error|oversight|misunderstanding)\b|i (?:missed|misread|misunderstood|overlooked)\b)",
     re.IGNORECASE,
 )
@@ -180,40 +203,10 @@ _SUPPOSES: Final = re.compile(
 )
 _AS_INSTEAD: Final = re.compile(r"instead of\b", re.IGNORECASE)
 """A question that starts so asks for another way."""
-_WISH: Final = phrases(
-    r"""
-    (?:^|[,;:(-] ?|please |should |must |to |and |but |you |we )(?:always|never(?! ?mind)) (?!<past>|\w+ed\b)\w+
-    from now on|in (?:the )?future,? (?:please |you |we |i |do |don't |use |always |never )|going forward
-    every time|whenever you|as a rule|for the rest of
-    in this (?:project|repo|repository|codebase),? (?:we|you|use|please|do|don't|always|never)
-    (?:don't|do not) ever
-    (?:don't|do not|never) \w+(?: \w+){0,4} (?:without (?:asking|my|me)|unless i|until i)
-    ask (?:me )?(?:first )?before (?:you |\w+ing)
-    i (?:really |strongly |always |usually |generally |do )*(?:prefer|hate|like (?:to|it when))
-    i(?:'d| would) (?:really |strongly )?(?:prefer|rather)
-    i (?:really )?(?:don't|do not) like (?:it )?when
-    """,
-    past="had, been, have, has, saw, seen, got, heard, was, were, did",
-)
-"""It holds for more than the next step."""
-_CONDITION: Final = phrases(
-    r"""
-    i (?:do not|don't) want|i want to use|as long as|only if|no insurance
-    budget|at most|no more than|cheapest
-    first,? and (?:if|then)
-    """
-)
-"""What a service has to heed for the rest of a dialogue."""
-
-
 _SHORT: Final = re.compile(
     r"\b(?:(do|does|did|is|are|was|were|has|have|should|could|would)nt|(that|there|it(?=s (?:not|still|too)\b))s)\b",
     re.IGNORECASE,
 )
-_IS_REQUEST: Final = re.compile(
-    r"(?:(?:and|also|ok|okay|then|so|please)[, ]+)*(?:can|could|would|will) (?:you|we)\b", re.I
-)
-"""It asks for the next step, whatever else it says."""
 
 
 def find_corrections(turn: TurnBlocks, heard: Sequence[HeardTurn]) -> Iterator[Finding]:
@@ -239,7 +232,7 @@ def find_corrections(turn: TurnBlocks, heard: Sequence[HeardTurn]) -> Iterator[F
         yield Finding(kind, block.span(start + piece.start, start + piece.end), score=score)
 
 
-def _spelled(text: str) -> str:
+def spelled_out(text: str) -> str:
     """A sentence with the apostrophes that people leave out."""
     return _SHORT.sub(lambda m: f"{m[1]}n't" if m[1] else f"{m[2]}'s", text)
 
@@ -258,9 +251,10 @@ def _reaction_by_place(
     if sentences and before.is_rejected:
         return _SCORE_MIN, "redirect", sentences[0]
     statements = [s for s in sentences if "?" not in s.text[-3:]]
-    if statements and _agent_admits_mistake(turn):
-        return _SCORE_MIN, "correction", next((s for s in statements if _OBJECTS.search(s.text)), statements[0])
-    return None
+    objects = [s for s in statements if _OBJECTS.search(s.text)]
+    if len(statements) == len(sentences):
+        objects += statements  # with a question, the agent may only say that it is a good one
+    return (_SCORE_MIN, "correction", objects[0]) if objects and _agent_admits_mistake(turn) else None
 
 
 def _agent_admits_mistake(turn: TurnBlocks) -> bool:
@@ -280,13 +274,13 @@ class _Question(msgspec.Struct):
 def _score_kinds(text: str, place: int, question: _Question) -> Iterator[tuple[int, str]]:
     """A score for each kind that matches. A "no" to a question of the agent is primarily an answer, unless a coding
     agent is told why, or what to do."""
-    is_answer, text = question.is_asked, _spelled(text)
+    is_answer, text = question.is_asked, spelled_out(text)
     if place < 2 and (_AGAIN.match(text) or _UNDOES.match(text)):
         yield 3, "correction"
     if _ASKS_HOW.match(text) and not _AS_INSTEAD.match(text):
         return
     if _FAILS.search(text) and not _SUPPOSES.search(text):
-        yield (3 if place < 3 else 1), "failure_report"
+        yield (3 if place < 3 or _TURNS.match(text) else 1), "failure_report"
     is_later_no = place > 1 and bool(_NO.match(text))  # in a list of wishes, it is one of them
     if _REJECTS.search(text) and not is_later_no and not (place == 0 and _NOT_REJECTED.search(text)):
         is_no = bool(_NO.match(text)) or not _REJECTS.search(_WANT.sub(" ", text))
@@ -296,22 +290,11 @@ def _score_kinds(text: str, place: int, question: _Question) -> Iterator[tuple[i
         yield (1 if is_limit or is_plain_no else 3), "correction"
     if place < 3 and not question.is_service and _TOO_MUCH.search(text) and not _SUPPOSES.search(text):
         yield 3, "correction"
+    if place == 0 and not is_answer and not question.is_service and _OUGHT.match(text) and not text.endswith("?"):
+        yield 3, "redirect"
     if _DOUBTS.match(text) or _MOVES_ON.match(text):
         return
     if _REDIRECTS.search(text) and (_AS_INSTEAD.match(text) or not _IF_INSTEAD.search(text)):
         is_plain = bool(_PREFERS.search(text)) and not _CHANGES.match(text)
         is_plain = is_plain or (question.asks_details and bool(_ACTUALLY.match(text)))
         yield (1 if place > 1 or (is_answer and is_plain) else 3), "redirect"
-
-
-def find_preferences(turn: TurnBlocks, heard: Sequence[HeardTurn] = ()) -> Iterator[Finding]:
-    """The first preference of a turn that holds beyond the next step. `heard` are the turns before."""
-    block, start, end = words_of(turn)
-    if block is None or end - start > 2000:
-        return
-    wishes = (_WISH, _CONDITION) if is_service(heard) else (_WISH,)
-    for piece in sentences_of(block.text[start:end]):
-        is_wish = any(pattern.search(_spelled(piece.text)) for pattern in wishes)
-        if is_wish and not piece.text.endswith("?") and not _IS_REQUEST.match(piece.text):
-            yield Finding("preference", block.span(start + piece.start, start + piece.end), score=2)
-            return

@@ -14,7 +14,8 @@ from wakelog.insight.sentences import sentences_of
 _NEXT: Final = re.compile(
     r"^\W*(?:(?:the|my|your|our|suggested|recommended|possible|immediate) )*next steps?\b"
     r"|\bnext steps? (?:is|are|would|could|should|remain)|\bnext steps?:"
-    r"|\bremaining (?:work|steps?|tasks?|items?)\b|\bstill (?:need|needs|have|has|left|remains?) to\b"
+    r"|\bremaining (?:work|steps?|tasks?|items?)\b"
+    r"|(?<!would )(?<!'d )\bstill (?:need|needs|have|has|left|remains?) to\b"
     r"|\bstill (?:to do|open)\b|\bleft to do\b|\bnot yet (?:done|implemented|started)\b"
     r"|\bTODO:|\bfollow[- ]ups?:|\bwhat(?:'s| is) left\b|\byou(?:'ll| will) (?:need|have) to\b|\bI(?:'ll"
     r"| will) (?:come back|follow up)\b",
@@ -26,6 +27,14 @@ _TITLE: Final = re.compile(
 )
 _UNCHECKED: Final = re.compile(r"^\s*(?:[-*] )?\[[ ~>-]\] +(.+?)\s*$", re.MULTILINE)
 """A line of a checklist that is not ticked."""
+_PROPOSES: Final = re.compile(
+    r"\b(?:(?:would you like|do you want|want) me to|(?:shall|should) (?:i|we)|(?:do|may) i\b[^?]*permission"
+    r"|would you like (?:to|guidance|help))\b[^?]*(?:\?|:\s*$)",
+    re.IGNORECASE,
+)
+"""The steps are a proposal, which the user takes up or not."""
+ASKED_IN: Final = 4
+"""How many sentences at the end may propose something."""
 QUOTED_MAX: Final = 3
 """How many sentences under a title are quoted."""
 
@@ -39,6 +48,8 @@ def find_pending(turn: TurnBlocks) -> Iterator[Finding]:
     if not said or not isinstance(turn.blocks[-1], SpokenText):
         return
     sentences = sentences_of(said[-1].text)
+    if any(_PROPOSES.search(sentence.text) for sentence in sentences[-ASKED_IN:]):
+        return
     for number, sentence in enumerate(sentences):
         if not _NEXT.search(sentence.text):
             continue

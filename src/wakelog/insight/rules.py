@@ -13,11 +13,12 @@ import msgspec
 
 from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.checks import find_checks, find_files
-from wakelog.insight.corrections import find_corrections, find_preferences
+from wakelog.insight.corrections import find_corrections
 from wakelog.insight.decisions import find_decisions
 from wakelog.insight.dialogue import TURNS_HEARD, HeardTurn, heard_of, is_service
 from wakelog.insight.failures import find_failures
 from wakelog.insight.pending import find_pending
+from wakelog.insight.preferences import find_preferences
 from wakelog.insight.sentences import is_english
 from wakelog.insight.user_words import find_goal, is_repeated, words_of
 

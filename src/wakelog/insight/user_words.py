@@ -16,6 +16,8 @@ from wakelog.insight.wrappers import own_words
 
 ANSWER_MAX: Final = 100
 """How long the answer to a coding agent's question may be, in characters."""
+STATEMENT_MAX: Final = 300
+"""How long it may be if it requests nothing."""
 
 _AGREES: Final = re.compile(
     r"(?:(?:yes|yep|yeah|yup|ok|okay|sure|great|perfect|good|nice|cool|right|correct|exactly|fine|alright|thanks"
@@ -70,6 +72,8 @@ _TELLS: Final = re.compile(
     r"(?:i (?:really )?(?:do not|don['’]t|can['’]t|cannot|couldn['’]t) (?:have|remember|recall|find|know)\b[^.?!]*"
     r"|i(?:['’]m| am) (?:not sure|unsure|afraid i don['’]t)\b[^.?!]*"
     r"|i(?:['’]ve| have)? (?:just )?(?:commit\w*|push\w*|restart\w*|deployed|installed|ran it|did (?:it|that))\b[^.?!]*"
+    r"|here(?:['’]s| is| are) (?:(?:the|my|some|more|all|a bit|of|an?|additional|full|new) )*"
+    r"(?:context|info\w*|details?|output|results?|logs?|files?|screenshots?)\b[^?:]{0,40}"
     r"|my [\w ]{2,30} (?:is|are|was|should be)\b:?[^?]*|(?:it|that)(?:['’]s| is) \S*[\d_]\S*[.! ]*)"
     r"(?:,? (?:but |and |so )?(?:(?:can|could|would) you (?:please |still )+|is it (?:still )?possible to )"
     r"[^.?!]*\?)?[.! ]*"
@@ -99,14 +103,14 @@ ASKED: Final = re.compile(
     re.IGNORECASE,
 )
 _OFFER: Final = re.compile(
-    r"\b(?:if|whenever) (?:you(?:['’]d| would)?|there(?:['’]s| is)) (?:need|have|like|want|anything"
-    r"|any)\b[^.?!]*[.?!]?"
+    r"(?:\b(?:just |please )*let me know )?\b(?:if|whenever) (?:you(?:['’]d| would)?|there(?:['’]s| is))"
+    r" (?:still )?(?:need|have|like|want|encounter|run into|hit|face|see|anything|any)\b[^.?!]*[.?!]?"
     r"|feel free to[^.?!]*[.?!]?|(?:is there )?anything else[^.?!]*[.?!]?",
     re.IGNORECASE,
 )
 """A closing phrase of an agent that asks for nothing in particular."""
 _REQUEST: Final = re.compile(
-    r"\b(?:can|could|would|will) (?:you|we|i)\b|\bdo you\b"
+    r"\b(?:can|could|would|will) (?:you|u|we|i)\b|\bdo (?:you|u)\b"
     r"|\bi (?:also )?(?:need|want) you\b|\bis (?:it|there)\b|\bare there\b|\bhow (?:do|can|about|much|many"
     r"|long)\b|\bwhat\b"
     r"|\bwhy\b"
@@ -116,6 +120,8 @@ _REQUEST: Final = re.compile(
     r"|move|rename|delete|implement|commit|push|show|give|check|test|do)\b",
     re.IGNORECASE,
 )
+_SHOULD: Final = re.compile(r"^(?:it|they|that|this|i) should\b", re.IGNORECASE)
+"""The answer to a question about what should be."""
 _NEW: Final = re.compile(
     r"\?|\bi(?:'d| would) (?:also )?(?:like|rather|prefer)|\bcan you\b|\bcould you\b|\bneither\b|\binstead\b"
     r"|\bactually\b"
@@ -148,6 +154,7 @@ _NUDGES: Final = re.compile(
     r"|(?:pick up|continue|resume) (?:from )?where (?:you|we) (?:left off|stopped)"
     r"|(?:why did )?you (?:just )?stop(?:ped)?|(?:are )?you"
     r"(?: still)? (?:there|alive|stuck|ok(?:ay)?)|still (?:there|here|working)"
+    r"|(?:it|that|this|all|everything)(?:['’]?s| is| was)? (?:all |now )?(?:done|set(?: up)?|ready|complete|finished)"
     r"|(?:i think )?(?:it|that|this)?(?: all)?(?: now)? ?works?(?: (?:now|great|fine|well|perfectly))*)"
     r"(?: please| pls| now| then)?[\s.!?]*",
     re.IGNORECASE,
@@ -163,6 +170,13 @@ _PROMPTED: Final = re.compile(
     re.DOTALL,
 )
 """The words of an editor's button."""
+_OUTPUT: Final = re.compile(
+    r"(?!.*(?:\b(?:error|fail|exception|traceback|warning)|\?))"
+    r"(?:(?:it|this|that) (?:says|shows|returns|returned|prints|printed|outputs?|gives|gave)\s*[:\n].*"
+    r"|(?:PS )?[A-Z]:\\[^\n>]*>.*|(?:[\w.@:~/-]*[\w~/])?\$ \S.*|\{.*\}|\[\s*[\"'\d{\[-].*\])",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What a command or a program showed, without a word about it, and without an error."""
 _OFFERS: Final = re.compile(
     r"\b(?:(?:would you like|do you want|want) me to|(?:shall|should|may|can) (?:i|we))\b[^?]*\?", re.IGNORECASE
 )
@@ -177,8 +191,17 @@ _ORDERS: Final = re.compile(
 _PUBLISHES: Final = re.compile(r"(?:(?:and|now|then),? )*(?:push|commit|merge|deploy|release|publish)\b", re.I)
 """An order that is never only an answer."""
 _PART: Final = re.compile(r"[.!?,;:]\s+|\n+")
+_ASKS: Final = re.compile(
+    r"(?:(?:hm+|so|ok|okay|and|but|well|wait|oh)[, ]+)*(?:how (?:to|do|can|does|about)"
+    r"|(?:is there )?any ?(?:way|chance) to"
+    r"|(?:why|where) (?:is|are|do|does|did|can)|what (?:is|are|does|do|about)|can (?:i|we|you|u))\b"
+    r"|.*\b(?:please (?!(?:do|go|proceed|continue)\b)\w+ \w+|is (?:it|this|that) (?:correct|right|ok|okay)\b)",
+    re.I,
+)
+"""A question or a request to a coding agent, also without a question mark."""
 _DENIES: Final = re.compile(
     r"\b(?:is|are|was|were|does|do|did)(?: not|n['’]t) (?:the|what|right|correct|work|show|true|a|an)\b|^not\b"
+    r"|\bthere(?:['’]?s| is| are) no\b|^i(?:['’]?m| am) not (?!sure|certain)\w+"
     r"|\bstill\b|\bwrong\b|\binstead\b|\berrors?\b|\bfail\w*|\bcrash\w*|\bbroken\b",
     re.I,
 )
@@ -198,13 +221,15 @@ def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
     words = words[:TEXT_MAX] if is_service else _MENTION.sub(" ", words[:TEXT_MAX]).strip()
     if _LATER.match(words) or _PROMPTED.fullmatch(words) or _NUDGES.fullmatch(words):
         return True
+    if not is_service and _OUTPUT.fullmatch(words) and not _ORDERS.match(words.rpartition("\n")[2].strip()):
+        return True
     rest = _AGREES.match(words)
     left = words[rest.end() :] if rest else words
     if rest and _NUDGES.fullmatch(left):
         return True
     going = _GO_ON.match(left)
     left = left[going.end() :] if going else left
-    left = " ".join(s.text for s in sentences_of(left) if not _asks_nothing(s.text, is_service=is_service))
+    left = "\n".join(s.text for s in sentences_of(left) if not _asks_nothing(s.text, is_service=is_service))
     left = _TAIL.sub("", left.strip(" \n.!,")).strip(" \n.!,")
     if not re.search(r"\w", left) or _AGREES.fullmatch(left + " "):
         return True
@@ -218,13 +243,15 @@ def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
         return True
     # The agent asked. Words about its question, and words that request nothing, are the answer.
     own = content_words(left)
-    if not is_service and ("?" in left or len(left) > ANSWER_MAX or _OWN_WISH.search(left)):
+    requests = _REQUEST.search(_SHOULD.sub("", left) if "should" in asked[-400:] else left)
+    limit = ANSWER_MAX if requests else STATEMENT_MAX
+    if not is_service and ("?" in left or len(left) > limit or _OWN_WISH.search(left)):
         return False
-    if not is_service and (_is_order(left, own) or _DENIES.search(left)):
+    if not is_service and (_is_order(left, own) or _DENIES.search(left) or _ASKS.match(left)):
         return False
     if not own or (_ORDERS.match(left) and (rest is None or "please" not in rest[0].lower())):
         return not own
-    return len(own & content_words(asked)) >= 0.45 * len(own) or not _REQUEST.search(left)
+    return len(own & content_words(asked)) >= 0.45 * len(own) or not requests
 
 
 def _accepts(words: str, asked: str) -> bool:

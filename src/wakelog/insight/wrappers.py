@@ -41,7 +41,7 @@ _NO_WORDS: Final = re.compile(
     r"|/(?:exit|quit|clear|compact|help|model|login|logout|status|cost|config|resume|memory|mcp|agents"
     r"|permissions|doctor"
     r"|hooks|context|usage|vim|theme|add-dir|bug|release-notes|export|rewind|undo|redo|new|sessions?)(?: \S+)?\s*$"
-    r"|/(?:add|drop|read-only|ls|map|tokens|reset)(?: \S+)*\s*$)"
+    r"|/(?:add|drop|read-only|ls|map|tokens|reset|run|git|lint|diff)(?: \S+)*\s*$)"
 )
 
 _PLACEHOLDER: Final = re.compile(r"(?:\[(?:REDACTED|Image|Pasted|Attach)[^\]\n]*\]\s*)+$", re.IGNORECASE)

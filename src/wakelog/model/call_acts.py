@@ -40,7 +40,7 @@ SHELL_TOOLS: Final = re.compile(
     r"|container\.exec)$",
     re.I,
 )
-_WRITE_TOOLS: Final = re.compile(
+WRITE_TOOLS: Final = re.compile(
     r"((multi_?|search_?|fs_?)?(edit|write|create|replace|insert|update)(_?(to|in|into|string|edit|new))*_?(files?)?"
     r"(_?content)?"
     r"|notebook_?edit|apply_?(patch|diff)|str_?replace.*|(multi_?)?replace_string_in_file|delete_?file|text_editor)$",
@@ -87,7 +87,7 @@ def _act_of_tool(tool: str, effect: str, has_files: bool) -> Act:
         return "run"
     if check_of_tool(tool):
         return "check"
-    if effect == "write" or has_files or _WRITE_TOOLS.match(tool):
+    if effect == "write" or has_files or WRITE_TOOLS.match(tool):
         return "write"
     if effect in ("read", "pure") or _LOOK_TOOLS.match(tool):
         return "look"

@@ -84,6 +84,7 @@ _WORDS: Final = re.compile(r"""(?:[^\s;&|<>()'"\\]+|'[^']*'|"(?:[^"\\]|\\.)*"|\\
 _PART: Final = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)""", re.DOTALL)
 _ESCAPED: Final = re.compile(r"""\\(["\\])""")
 _INTERPRETER: Final = re.compile(r"python|pypy|node$|deno$|bun$|ruby$|perl$|php$")
+_TEMPORARY: Final = re.compile(r"(?:/private)?/(?:var/)?tmp(?:/|$)")
 _NOWHERE: Final = re.compile(r"/dev/|&|\d$|\$|-$")
 
 
@@ -244,14 +245,18 @@ def _without_options(words: list[str]) -> list[str]:
 
 
 def written_files(line: str) -> list[str]:
-    """Returns the files that a command line writes, moves or removes, as it names them. A name may be a pattern."""
+    """Returns the files that a command line writes, moves or removes, as it names them, but in full after a `cd` into a
+    directory for temporary files. A name may be a pattern."""
     found: list[str] = []
+    place = ""
     for command in shell_commands(line):
-        found += command.outputs
-        found += _written_by(command)
+        if command.program == "cd":
+            place = command.words[1] if len(command.words) > 1 and _TEMPORARY.match(command.words[1]) else ""
+        names = [*command.outputs, *_written_by(command)]
         if _INTERPRETER.match(command.program):
-            found += _written_by_script(command.here)
-            found += [name for word in command.words[1:] if len(word) > 20 for name in _written_by_script(word)]
+            names += _written_by_script(command.here)
+            names += [name for word in command.words[1:] if len(word) > 20 for name in _written_by_script(word)]
+        found += [name if not place or name[:1] in "/~$" else f"{place}/{name}" for name in names]
     return list(dict.fromkeys(found))
 
 

@@ -54,6 +54,8 @@ def files_made(program: str, words: Sequence[str]) -> list[str]:
     name, plain = program.partition("@")[0], [word for word in words if not word.startswith("-")]
     if _CREATOR.fullmatch(name) or (plain and plain[0] in _MAKES.get(name, ())):
         return ["(a new project)"]
+    if name == "ni" and plain:
+        return ["package.json"]
     if len(plain) > 1 and plain[0] in _ADDS.get(name, ()) and _ELSEWHERE.isdisjoint(words):
         return [_LISTS.get(name, "package.json")]
     return []
