@@ -60,6 +60,9 @@ WEIGHTS: Final = {
     "mused": -2,
     "announces": -1,
     "vague": -4,
+    "brief": -2,
+    "told before": -3,
+    "main": 1,
     "routine": -3,
     "cleanup": -3,
     "repeats": -2,
@@ -194,6 +197,11 @@ def find_reason(sentences: Sequence[Sentence], n: int) -> Sentence | None:
         if 0 <= other < len(sentences) and cues.DIAGNOSIS.search(sentences[other].text):
             return sentences[other]
     return None
+
+
+def is_only_aim(text: str) -> bool:
+    """Whether the only reason in a sentence is an aim that would fit any change."""
+    return not cues.REASON.search(cues.AIM.sub(" ", text))
 
 
 def find_quotable_reason(sentences: Sequence[Sentence], n: int) -> Sentence | None:
