@@ -290,6 +290,16 @@ STATED: Final = phrases(
 AIM: Final = phrases(r"to (?:ensure|keep|make sure)|avoid")
 """What a change is for, in words that would fit any change: no reason to quote."""
 
+PURPOSE: Final = phrases(
+    r"""
+    to (?:ensure|keep|make sure|prevent)|avoid|without (?:breaking|changing|having|needing)
+    [,;] so (?!i\b|we\b|you\b|let\b)\w+
+    """
+)
+"""What a change is for, or what comes of it."""
+
+FORETELLS: Final = phrases(r"^(?:this|that|it) (?:way|will)")
+
 CAUSE: Final = phrases(
     r"because|since|due to|given (?:that|the|this)|as (?:it|this|they|the|there) (?:\w+ )?(?:is|are|was|has|does)"
 )

@@ -209,11 +209,10 @@ def find_quotable_reason(sentences: Sequence[Sentence], n: int) -> Sentence | No
     purpose: if the sentence only says what a change is for, the diagnosis before it is the reason."""
     own = sentences[n].text
     if _states_reason(own):
-        if cues.CAUSE.search(own):
+        if cues.CAUSE.search(own) or cues.STATED.search(cues.PURPOSE.sub(" ", own)):
             return sentences[n]
         before = (sentences[k] for k in range(n - 1, max(n - 1 - DIAGNOSIS_WITHIN, -1), -1))
-        is_aim = not cues.STATED.search(cues.AIM.sub(" ", own))
-        return next((s for s in before if _is_diagnosis(s)), None if is_aim else sentences[n])
+        return next((s for s in before if _is_diagnosis(s)), None)
     for other in (n - 1, n + 1):
         if 0 <= other < len(sentences) and _is_reason_beside(sentences[other].text):
             return sentences[other]
@@ -234,8 +233,11 @@ def _states_reason(text: str) -> bool:
 
 
 def _is_reason_beside(text: str) -> bool:
+    """Whether a sentence gives the reason of the one beside it. One that chooses or was done gives its own reason, and
+    one that foretells what will be ("this way", "this will") gives none."""
     is_ground = bool(cues.CAUSE.search(text) or cues.POINTS_BACK.match(text) or cues.DIAGNOSIS.search(text))
-    return is_ground and _states_reason(text) and not (cues.ROUTINE.search(text) or cues.ANNOUNCES.match(text))
+    others = (cues.ROUTINE, cues.ANNOUNCES, cues.COMMITS, cues.DID, cues.FORETELLS)
+    return is_ground and _states_reason(text) and not any(cue.search(text) for cue in others)
 
 
 def _gives_reason(text: str) -> bool:
