@@ -43,7 +43,7 @@ CONCLUSION: Final = 6
 VAGUE_WORDS: Final = 1
 BRIEF_WORDS: Final = 4
 """A sentence with at most this many content words is vague ("I need to fix that."), or brief: it hardly says what was
-chosen. A refusal may be brief."""
+chosen. What is refused or left out may be told in brief."""
 ASKED_SHARE: Final = 0.6
 """A sentence with this share of the user's words only says what was asked for."""
 QUIET: Final = 6
@@ -252,7 +252,7 @@ class _Text:
             signs.discard("leaves")  # a slip that was left behind
         if len(words) <= VAGUE_WORDS:
             signs.add("vague")
-        if len(words) <= BRIEF_WORDS and not signs & {"refuses", "grants"}:
+        if len(words) <= BRIEF_WORDS and not signs & {"refuses", "grants", "leaves"}:
             signs.add("brief")
         if "announces" in signs and is_reason and is_only_aim(sentence.text):
             signs.discard("reason")

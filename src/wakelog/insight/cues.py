@@ -287,7 +287,7 @@ STATED: Final = phrases(
 )
 """A sentence that can be quoted as a reason. One that starts with "so" is a conclusion; its reason comes before."""
 
-AIM: Final = phrases(r"to (?:ensure|keep|make sure)|avoid")
+AIM: Final = phrases(r"to (?:ensure|keep|make sure)")
 """What a change is for, in words that would fit any change: no reason to quote."""
 
 PURPOSE: Final = phrases(
@@ -426,7 +426,7 @@ RETELLS: Final = phrases(
     ^(?:this|that|it) (?:seems|looks|appears|makes sense)
     ^as (?:suggested|requested|expected)
     ^(?:this|that|it|which) (?:will|makes|gives|provides|ensures|allows|lets|helps|lays)
-    ^(?:this|that) should (?:keep|ensure|make|fix|help|work|allow|prevent|be (?:enough|fine|safe))
+    ^(?:this|that|it) should (?:now|have|keep|ensure|make|fix|help|work|allow|prevent|be (?:enough|fine|safe))
     """,
     who="user, pr, issue, task, description, problem statement, message, error, output, question",
     tells="wants?, asks?, is asking, mentions?, suggests?, says, said, points?, is pointing, notes?, is noting,"

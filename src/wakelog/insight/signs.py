@@ -139,6 +139,7 @@ def may_choose(text: str) -> bool:
     return not (
         text.count(" ") < 4
         or text[0] in '"“'
+        or text.count('"') % 2
         or cues.QUESTION.search(text)
         or cues.OFFERS.search(text)
         or cues.RETELLS.match(text)
