@@ -34,6 +34,8 @@ _BUSY = (
     r"|thinking|wondering|hoping|assuming|outlining|weighing|evaluating|figuring|noticing|leaning|pulling|loading|waiting|mapping|focusing|starting|continuing|finishing|using"
     r" the)"
 )
+_SUBORDINATE = ("when", "before", "after", "because", "where", "that", "since", "if", "once", "as")
+_MAIN_CLAUSE = "".join(f"(?<!{word} )" for word in _SUBORDINATE)
 
 
 def phrases(table: str, **lists: str) -> re.Pattern[str]:
@@ -97,9 +99,9 @@ ROUTINE: Final = phrases(
 
 DID: Final = phrases(
     r"""
-    (?<!when )(?<!before )(?<!after )(?<!because )(?<!where )(?<!that )(?:i|we)(?:'ve| have)?(?: \w+)?? <past>
+    <main>(?:i|we)(?:'ve| have)?(?: \w+)?? <past>
     ^(?:also )?<past> (?:the|it|a|an|\w+)
-    """,
+    """.replace("<main>", _MAIN_CLAUSE),
     past="added, removed, changed, used, fixed, replaced, kept, reverted, restored, skipped, created, implemented,"
     "refactored, renamed, moved, switched, dropped, deleted, extracted, simplified, reused, chose, decided, went with,"
     "left, cleaned, made, put, avoided, opted, rewrote, updated, disabled, enabled, limited, split, preserved, stuck,"

@@ -62,7 +62,7 @@ WEIGHTS: Final = {
     "vague": -4,
     "brief": -2,
     "told before": -3,
-    "main": 1,
+    "main": 2,
     "routine": -3,
     "cleanup": -3,
     "repeats": -2,
@@ -138,13 +138,17 @@ def may_choose(text: str) -> bool:
     """Whether a sentence can be a choice at all. Questions, offers, lead-ins and fragments are none."""
     return not (
         text.count(" ") < 4
-        or text[0] in '"“'
-        or text.count('"') % 2
+        or _is_quotation(text)
         or cues.QUESTION.search(text)
         or cues.OFFERS.search(text)
         or cues.RETELLS.match(text)
         or cues.LEAD_IN.search(text)
     )
+
+
+def _is_quotation(text: str) -> bool:
+    """Whether a sentence is quoted, or the last one of a quotation."""
+    return text[0] in '"“' or text.count('"') % 2 == 1
 
 
 def choices_in(text: str, *, is_service: bool) -> set[str]:
@@ -167,7 +171,7 @@ def marks_of(text: str) -> set[str]:
 
 def signs_at_end(text: str, *, has_writes: bool) -> set[str]:
     """Signs that count only in the last text of a turn: it explains what was built, or says what to do."""
-    if cues.QUESTION.search(text) or cues.OFFERS.search(text) or text.count(" ") < 4 or text[0] in '"“':
+    if cues.QUESTION.search(text) or cues.OFFERS.search(text) or text.count(" ") < 4 or _is_quotation(text):
         return set()
     if cues.STATED.search(text) and cues.STRONG.search(text):
         return {"explains", "strong"}
@@ -177,7 +181,7 @@ def signs_at_end(text: str, *, has_writes: bool) -> set[str]:
         return {"describes"}
     if not has_writes and cues.DIRECTS.match(text):
         return {"directs"}
-    return {"states"} if cues.STATED.search(text) else set()
+    return {"states"} if cues.STATED.search(text) and not cues.RETELLS.match(text) else set()
 
 
 def signs_of_section(sentence: Sentence) -> set[str]:
