@@ -1,6 +1,7 @@
 """Finds dead ends: what was tried and given up.
 
-The agent says so, takes back what it did, or writes in vain again and again; or the user reports the same failure.
+The agent says so, takes back what it did, or writes in vain again and again; or the user reports the same failure and
+the agent goes another way.
 Words are judged by signs, each with a weight: what they say, and what was tried before them. Repeated words count once.
 """
 
