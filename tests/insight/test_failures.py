@@ -133,16 +133,12 @@ def test_a_condition_reports_no_dead_end() -> None:
     assert not [f for f in _after_work(scene) if f.kind in ("dead_end", "approach_change")]
 
 
-def test_to_go_on_after_a_report_is_neither_a_change_nor_a_dead_end() -> None:
-    for words in ("Let me fix the cache then.", "I see the total is still wrong, you are still getting the old one."):
-        found = _after_work(Scene().user("still the same").says(words).edits("app.py"))
-        assert not [f for f in found if f.kind in ("dead_end", "approach_change")]
-
-
-def test_the_next_step_after_a_failed_call_is_no_change() -> None:
-    scene = Scene().runs("make docs", "error: no docs", fails=True)
-    scene.says("Now let me write the server that hands out the settings.").edits("server.py")
-    assert not _of(scene, "approach_change")
+def test_a_report_and_the_same_file_again_is_a_change_without_a_word() -> None:
+    scene = Scene().user("it still doesn't work").edits("app.py")
+    [found] = [f for f in _after_work(scene) if f.kind == "approach_change"]
+    assert scene.quote(found) == ""
+    assert found.calls == (1001,)
+    assert not [f for f in _after_work(scene, "other.py") if f.kind == "approach_change"]
 
 
 def test_to_do_as_the_user_says_is_no_change_of_approach() -> None:
@@ -160,12 +156,7 @@ def test_to_try_again_what_failed_before_is_no_change() -> None:
 
 
 def test_a_pasted_error_after_work_is_a_report() -> None:
-    scene = (
-        Scene()
-        .user("$ npm run dev\n\nError: no such route")
-        .says("I'll drop the rewrite and use a route instead.")
-        .edits("app.py")
-    )
+    scene = Scene().user("$ npm run dev\n\nError: no such route").says("I'll remove the rewrite again.").edits("app.py")
     kinds = {f.kind for f in _after_work(scene)}
     assert {"failure_report", "approach_change"} <= kinds
     assert "dead_end" not in kinds  # the report says it already

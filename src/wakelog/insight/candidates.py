@@ -27,7 +27,6 @@ from wakelog.insight.signs import (
     choices_in,
     find_quotable_reason,
     find_reason,
-    is_only_aim,
     marks_of,
     may_choose,
     signs_at_end,
@@ -41,9 +40,7 @@ SUMMARY_TEXT: Final = 4000
 CONCLUSION: Final = 6
 """How many sentences at the end of a long text count as its conclusion."""
 VAGUE_WORDS: Final = 1
-BRIEF_WORDS: Final = 4
-"""A sentence with at most this many content words is vague ("I need to fix that."), or brief: it hardly says what was
-chosen. What is refused or left out may be told in brief."""
+"""A sentence with at most this many content words ("I need to fix that.") is vague."""
 ASKED_SHARE: Final = 0.6
 """A sentence with this share of the user's words only says what was asked for."""
 QUIET: Final = 6
@@ -252,10 +249,6 @@ class _Text:
             signs.discard("leaves")  # a slip that was left behind
         if len(words) <= VAGUE_WORDS:
             signs.add("vague")
-        if len(words) <= BRIEF_WORDS and not signs & {"refuses", "grants", "leaves"}:
-            signs.add("brief")
-        if "announces" in signs and is_reason and is_only_aim(sentence.text):
-            signs.discard("reason")
         stems = stems_of(sentence.text)
         if stems and len(stems & self.turn.asked) >= ASKED_SHARE * len(stems):
             signs.add("asked")

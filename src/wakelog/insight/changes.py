@@ -15,7 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from wakelog.insight import failure_cues
-from wakelog.insight.acts import is_refused, is_scratch, target_of
+from wakelog.insight.acts import files_of, is_refused, is_scratch, target_of
 from wakelog.insight.blocks import Block, Finding, SpokenText, TextSpan
 from wakelog.insight.dialogue import HeardTurn
 from wakelog.insight.sentences import sentences_of
@@ -34,9 +34,10 @@ WEIGHTS: Final = {
     "failed many times": 2,
     "other tool": 1,
     "undoes": 1,
-    "reported": 1,
-    "reported same": 1,
+    "reported": 2,
+    "reported same": 3,
     "corrected": -1,
+    "same place": 3,
     "gives up": 2,
     "gave up before": 1,
     "new way": 1,
@@ -50,7 +51,6 @@ WEIGHTS: Final = {
     "silent success": 1,
     "something else": -2,
     "repairs": -3,
-    "next step": -2,
     "same target": -2,
     "same call": -4,
     "form refused": -3,
@@ -107,6 +107,8 @@ def find_changes(steps: Sequence[TurnStep], report: WorkReport | None) -> Iterat
         signs |= _signs_of_calls(steps, before, n)
         if report is not None and is_first:
             signs.add(report.kind)
+            if report.before.files & set(files_of(step.call)):
+                signs.add("same place")
         if report is None and not any(s.act == "write" for s in steps[:n]):
             signs.discard("undoes")  # nothing of its own to take back
         if before is None:
@@ -114,7 +116,7 @@ def find_changes(steps: Sequence[TurnStep], report: WorkReport | None) -> Iterat
         is_failed = bool(signs & {"failed effect", "failed try", "failed look"}) and "repairs" not in signs
         if is_failed and cause_in(told, words) is not None:
             signs.add("explains")
-        if words is None:
+        if words is None and "same place" not in signs:
             signs |= {"silent"} if signs & REPORTED else _signs_of_silence(steps, before, n)
         if signs & {"new way", "other way"}:
             signs.discard("only reproduced")

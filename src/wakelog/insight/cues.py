@@ -34,8 +34,6 @@ _BUSY = (
     r"|thinking|wondering|hoping|assuming|outlining|weighing|evaluating|figuring|noticing|leaning|pulling|loading|waiting|mapping|focusing|starting|continuing|finishing|using"
     r" the)"
 )
-_SUBORDINATE = ("when", "before", "after", "because", "where", "that", "since", "if", "once", "as")
-_MAIN_CLAUSE = "".join(f"(?<!{word} )" for word in _SUBORDINATE)
 
 
 def phrases(table: str, **lists: str) -> re.Pattern[str]:
@@ -99,9 +97,9 @@ ROUTINE: Final = phrases(
 
 DID: Final = phrases(
     r"""
-    <main>(?:i|we)(?:'ve| have)?(?: \w+)?? <past>
+    (?<!when )(?<!before )(?<!after )(?<!because )(?<!where )(?<!that )(?:i|we)(?:'ve| have)?(?: \w+)?? <past>
     ^(?:also )?<past> (?:the|it|a|an|\w+)
-    """.replace("<main>", _MAIN_CLAUSE),
+    """,
     past="added, removed, changed, used, fixed, replaced, kept, reverted, restored, skipped, created, implemented,"
     "refactored, renamed, moved, switched, dropped, deleted, extracted, simplified, reused, chose, decided, went with,"
     "left, cleaned, made, put, avoided, opted, rewrote, updated, disabled, enabled, limited, split, preserved, stuck,"
@@ -289,18 +287,8 @@ STATED: Final = phrases(
 )
 """A sentence that can be quoted as a reason. One that starts with "so" is a conclusion; its reason comes before."""
 
-AIM: Final = phrases(r"to (?:ensure|keep|make sure)")
+AIM: Final = phrases(r"to (?:ensure|keep|make sure)|avoid")
 """What a change is for, in words that would fit any change: no reason to quote."""
-
-PURPOSE: Final = phrases(
-    r"""
-    to (?:ensure|keep|make sure|prevent)|avoid|without (?:breaking|changing|having|needing)
-    [,;] so (?!i\b|we\b|you\b|let\b)\w+
-    """
-)
-"""What a change is for, or what comes of it."""
-
-FORETELLS: Final = phrases(r"^(?:this|that|it) (?:way|will)")
 
 CAUSE: Final = phrases(
     r"because|since|due to|given (?:that|the|this)|as (?:it|this|they|the|there) (?:\w+ )?(?:is|are|was|has|does)"
@@ -428,7 +416,7 @@ RETELLS: Final = phrases(
     ^(?:this|that|it) (?:seems|looks|appears|makes sense)
     ^as (?:suggested|requested|expected)
     ^(?:this|that|it|which) (?:will|makes|gives|provides|ensures|allows|lets|helps|lays)
-    ^(?:this|that|it) should (?:now|have|keep|ensure|make|fix|help|work|allow|prevent|be (?:enough|fine|safe))
+    ^(?:this|that) should (?:keep|ensure|make|fix|help|work|allow|prevent|be (?:enough|fine|safe))
     """,
     who="user, pr, issue, task, description, problem statement, message, error, output, question",
     tells="wants?, asks?, is asking, mentions?, suggests?, says, said, points?, is pointing, notes?, is noting,"

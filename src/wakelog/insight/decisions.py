@@ -17,13 +17,10 @@ from wakelog.insight import cues
 from wakelog.insight.blocks import Finding, TextSpan, TurnBlocks
 from wakelog.insight.candidates import Candidate, candidates_in, stems_of
 from wakelog.insight.dialogue import HeardTurn, heard_of, is_service
-from wakelog.insight.sentences import content_words, sentences_of
-from wakelog.insight.signs import MARKUP, choices_in, may_choose, signs_at_end
+from wakelog.insight.sentences import sentences_of
 
 REPEATED_SHARE: Final = 0.5
 """A refusal repeats an earlier one if this share of its words is the same."""
-TOLD_SHARE: Final = 0.4
-"""A choice was told in an earlier turn if the shorter of both sentences has this share of its words in the other."""
 QUOTE_MAX: Final = 300
 """How many characters a sentence with its list may have."""
 SCORE_MIN: Final = -1
@@ -36,44 +33,26 @@ def find_decisions(
     """The decisions of a turn, the most certain first. `heard` are the turns before it, the oldest first; `changes` are
     the sentences that change the approach."""
     kept: list[Candidate] = []
-    serves = is_service((*heard, heard_of(turn)))
+    found = candidates_in(turn.blocks, is_service=is_service((*heard, heard_of(turn))), changes=changes)
     answers = [stems for before in heard for stems in _answer_stems(before.agent)]
-    choices = [] if serves else list(_choices_before(heard))
-    candidates = candidates_in(turn.blocks, is_service=serves, changes=changes)
-    found = [_mark_repeated(c, answers, choices) for c in candidates]
+    found = (_mark_repeated(c, answers) for c in found)
     for candidate in sorted(found, key=lambda c: (-c.score, c.place)):
         if any(_is_same(candidate, other) for other in kept):
             continue
         if "reason" not in candidate.signs and any(candidate.said is other.said for other in kept):
             is_brief = "quiet" in candidate.signs and "recap" not in candidate.signs
             candidate.signs |= {"also in brief" if is_brief else "also"}
-        if not kept and "quiet" in candidate.signs and "effect" not in candidate.signs:
-            candidate.signs |= {"main"}  # nothing was done that could show it: what is said is all there is
         if candidate.score >= SCORE_MIN:
             kept.append(candidate)
     return [_finding(c) for c in kept]
 
 
-def _mark_repeated(found: Candidate, answers: list[frozenset[str]], choices: list[frozenset[str]]) -> Candidate:
-    """Marks a refusal or a grant that only repeats an earlier one, and a choice that was told in an earlier turn."""
+def _mark_repeated(found: Candidate, answers: list[frozenset[str]]) -> Candidate:
+    """Marks a refusal or a grant that only repeats an earlier one."""
     own = stems_of(found.sentence.text)
     if found.signs & {"refuses", "grants"} and any(len(own & said) >= REPEATED_SHARE * len(own) for said in answers):
         return msgspec.structs.replace(found, signs=found.signs | {"again"})
-    if any(_share(found.words, told) >= TOLD_SHARE for told in choices):
-        return msgspec.structs.replace(found, signs=found.signs | {"told before"})
     return found
-
-
-def _choices_before(heard: Sequence[HeardTurn]) -> Iterator[frozenset[str]]:
-    """The words of each choice that the agent told at the end of the turns before, back to the last one with work."""
-    for before in reversed(heard):
-        for sentence in sentences_of(before.agent):
-            plain = MARKUP.sub("", sentence.text)
-            signs = choices_in(plain, is_service=False) if may_choose(plain) else set()
-            if not sentence.is_heading and (signs or signs_at_end(plain, has_writes=True) - {"states"}):
-                yield content_words(sentence.text)
-        if before.has_work:
-            break
 
 
 def _answer_stems(text: str) -> Iterator[frozenset[str]]:
@@ -128,8 +107,4 @@ def _is_same(one: Candidate, other: Candidate) -> bool:
 
 
 def _similarity(one: Candidate, other: Candidate) -> float:
-    return _share(one.words, other.words)
-
-
-def _share(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / (min(len(one), len(other)) or 1)
+    return len(one.words & other.words) / (min(len(one.words), len(other.words)) or 1)

@@ -27,7 +27,7 @@ CALLS_PER_ITEM: Final = 20
 DEFAULT_SCORE: Final = 3
 """Decisions with this score or more are shown by default."""
 LATER_SCORE: Final = 1
-"""How much more the second and later decisions of a turn need: most of these are details of the first."""
+"""How much more the third and later decisions of a turn need: most of these are details of the first."""
 
 SAME_WORDS: Final = 0.4
 """With at least this share of common words, a recorded decision and a derived one are the same."""
@@ -160,7 +160,7 @@ def minor_findings(found: list[Finding], steps: int) -> list[Finding]:
     weak = [f for f in decisions if f.score < DEFAULT_SCORE or f.span in reasons - quoted]
     rest = [f for f in decisions if f not in weak and f.span not in quoted]
     return [*hidden, *weak] + [
-        f for n, f in enumerate(rest) if n >= room or f.score < DEFAULT_SCORE + (LATER_SCORE if n else 0)
+        f for n, f in enumerate(rest) if n >= room or f.score < DEFAULT_SCORE + (LATER_SCORE if n > 1 else 0)
     ]
 
 

@@ -52,8 +52,6 @@ def signs_of_words(told: Sequence[Told]) -> tuple[set[str], Told | None]:
         signs.add("wanted")
     if quote and (failure_cues.REPAIR.search(quote[1].text) or len(content_words(quote[1].text)) < 2):
         signs.add("repairs")
-    if quote and cues.REPEATS.match(quote[1].text) and not signs & {"new way", "other way"}:
-        signs.add("next step")
     return signs, quote
 
 

@@ -60,9 +60,6 @@ WEIGHTS: Final = {
     "mused": -2,
     "announces": -1,
     "vague": -4,
-    "brief": -2,
-    "told before": -3,
-    "main": 2,
     "routine": -3,
     "cleanup": -3,
     "repeats": -2,
@@ -138,17 +135,12 @@ def may_choose(text: str) -> bool:
     """Whether a sentence can be a choice at all. Questions, offers, lead-ins and fragments are none."""
     return not (
         text.count(" ") < 4
-        or _is_quotation(text)
+        or text[0] in '"“'
         or cues.QUESTION.search(text)
         or cues.OFFERS.search(text)
         or cues.RETELLS.match(text)
         or cues.LEAD_IN.search(text)
     )
-
-
-def _is_quotation(text: str) -> bool:
-    """Whether a sentence is quoted, or the last one of a quotation."""
-    return text[0] in '"“' or text.count('"') % 2 == 1
 
 
 def choices_in(text: str, *, is_service: bool) -> set[str]:
@@ -171,7 +163,7 @@ def marks_of(text: str) -> set[str]:
 
 def signs_at_end(text: str, *, has_writes: bool) -> set[str]:
     """Signs that count only in the last text of a turn: it explains what was built, or says what to do."""
-    if cues.QUESTION.search(text) or cues.OFFERS.search(text) or text.count(" ") < 4 or _is_quotation(text):
+    if cues.QUESTION.search(text) or cues.OFFERS.search(text) or text.count(" ") < 4 or text[0] in '"“':
         return set()
     if cues.STATED.search(text) and cues.STRONG.search(text):
         return {"explains", "strong"}
@@ -181,7 +173,7 @@ def signs_at_end(text: str, *, has_writes: bool) -> set[str]:
         return {"describes"}
     if not has_writes and cues.DIRECTS.match(text):
         return {"directs"}
-    return {"states"} if cues.STATED.search(text) and not cues.RETELLS.match(text) else set()
+    return {"states"} if cues.STATED.search(text) else set()
 
 
 def signs_of_section(sentence: Sentence) -> set[str]:
@@ -204,20 +196,16 @@ def find_reason(sentences: Sequence[Sentence], n: int) -> Sentence | None:
     return None
 
 
-def is_only_aim(text: str) -> bool:
-    """Whether the only reason in a sentence is an aim that would fit any change."""
-    return not cues.REASON.search(cues.AIM.sub(" ", text))
-
-
 def find_quotable_reason(sentences: Sequence[Sentence], n: int) -> Sentence | None:
     """The sentence that certainly states the reason; no reason is better than a wrong one. A cause says more than a
     purpose: if the sentence only says what a change is for, the diagnosis before it is the reason."""
     own = sentences[n].text
     if _states_reason(own):
-        if cues.CAUSE.search(own) or cues.STATED.search(cues.PURPOSE.sub(" ", own)):
+        if cues.CAUSE.search(own):
             return sentences[n]
         before = (sentences[k] for k in range(n - 1, max(n - 1 - DIAGNOSIS_WITHIN, -1), -1))
-        return next((s for s in before if _is_diagnosis(s)), None)
+        is_aim = not cues.STATED.search(cues.AIM.sub(" ", own))
+        return next((s for s in before if _is_diagnosis(s)), None if is_aim else sentences[n])
     for other in (n - 1, n + 1):
         if 0 <= other < len(sentences) and _is_reason_beside(sentences[other].text):
             return sentences[other]
@@ -238,11 +226,8 @@ def _states_reason(text: str) -> bool:
 
 
 def _is_reason_beside(text: str) -> bool:
-    """Whether a sentence gives the reason of the one beside it. One that chooses or was done gives its own reason, and
-    one that foretells what will be ("this way", "this will") gives none."""
     is_ground = bool(cues.CAUSE.search(text) or cues.POINTS_BACK.match(text) or cues.DIAGNOSIS.search(text))
-    others = (cues.ROUTINE, cues.ANNOUNCES, cues.COMMITS, cues.DID, cues.FORETELLS)
-    return is_ground and _states_reason(text) and not any(cue.search(text) for cue in others)
+    return is_ground and _states_reason(text) and not (cues.ROUTINE.search(text) or cues.ANNOUNCES.match(text))
 
 
 def _gives_reason(text: str) -> bool:

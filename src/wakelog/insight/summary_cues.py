@@ -10,7 +10,6 @@ LEAVES: Final = phrases(
     r"""
     (?:i|we)(?:'ve| have)?(?: \w+ly)? <left> (?!you|with)\w+
     (?<!because )(?:i|we)(?: \w+ly)? <never>(?: \w+ly)? <change>
-    (?:i'm|we're) not going to <change>
     (?:left|kept|leave|keep|leaving|keeping|stays?|stayed|remains?) .{0,60}?\b<unchanged>
     deliberate(?:ly)?|intentional(?:ly)?|purposely|consciously|on purpose|by design
     out of scope|not worth|overkill|premature|unnecessary
