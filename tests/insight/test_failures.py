@@ -265,3 +265,9 @@ def test_the_cause_of_a_failure_is_the_sentence_that_explains_it() -> None:
     ).runs("source setup.sh && ./host", "ok")
     [found] = _of(scene, "approach_change")
     assert scene.reason(found).startswith("The libraries probably")
+
+
+def test_to_go_on_after_a_report_is_no_dead_end() -> None:
+    for words in ("Let me fix the cache then.", "I see the total is still wrong, you are still getting the old one."):
+        found = _after_work(Scene().user("still the same").says(words).edits("app.py"))
+        assert not [f for f in found if f.kind == "dead_end"]

@@ -1,6 +1,7 @@
 """Finds dead ends: what was tried and given up.
 
-The agent says so, takes back what it did, or writes in vain again and again; or the user reports the same failure.
+The agent says so, takes back what it did, or writes in vain again and again; or the user reports the same failure and
+the agent goes another way.
 Words are judged by signs, each with a weight: what they say, and what was tried before them. Repeated words count once.
 """
 
@@ -56,13 +57,21 @@ def find_dead_ends(blocks: Sequence[Block], steps: Sequence[TurnStep], report: W
     """The dead ends of a turn. A call that one is about is not given again."""
     known: set[int] = set()
     told = list(_told(blocks))
-    if report is not None and report.before.changed and report.kind == "reported same":
+    is_same = report is not None and report.kind == "reported same"
+    if report is not None and is_same and report.before.changed and _is_left(blocks):
         yield Finding("dead_end", report.span, report.span, score=SCORE_MIN, calls=report.before.changed)
         told = [found for found in told if found.calls]  # before its first call, the agent only says the same
     for found in (*_failed_again(steps), *told, *_undone(steps)):
         if not known & set(found.calls):
             known |= set(found.calls)
             yield found
+
+
+def _is_left(blocks: Sequence[Block]) -> bool:
+    """Whether the agent says that it goes another way. Otherwise it goes on with the one that did not help yet."""
+    said = (b.text for b in blocks if not isinstance(b, Did) and b.who == "agent")
+    cues_of_way = (failure_cues.NEW_WAY, failure_cues.OTHER_WAY)
+    return any(cue.search(s.text) for text in said for s in sentences_of(text)[:READ_MAX] for cue in cues_of_way)
 
 
 def _told(blocks: Sequence[Block]) -> Iterator[Finding]:

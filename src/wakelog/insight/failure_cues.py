@@ -59,7 +59,7 @@ REPAIR: Final = phrases(
     r"""
     syntax|indentation|quot\w+|escap\w+|typo|paths? with|correct(?:ing)? (?:the )?(?:path|command|syntax)
     read the file|does not exist|made a mistake|heredoc|(?:one|a single) (?:line|command|block)|unrelated|again
-    combine|correct this
+    combine|correct this|redo|semicolons?|commas?|brackets?|parenthes[ie]s
     """
 )
 """It only repairs how the call was written."""
@@ -148,6 +148,7 @@ NOT_GIVEN_UP: Final = phrases(
     if (?:it|that|this|neither)|still (?:works?|pass\w*|need to|valid)|to (?:make sure|ensure|verify|see)|no longer
     because i (?:did(?:n't)?|had|forgot|used|made)|i made a mistake|without (?:my|the|our|these) changes?|as expected
     the (?:issue|problem|cause|reason|bug) (?:here )?(?:is|was)\b
+    (?:should|will|would) (?:now )?(?:fix|resolve|solve|address|handle)|you(?:'re| are) still|for you|maybe
     previously|earlier|reproduc\w+ (?:script|test|case)|would (?:not|n't)|might|the (?:user|issue) (?:says|reports)
     """
 )
