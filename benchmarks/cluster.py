@@ -37,7 +37,7 @@ import msgspec
 from nats.aio.client import Client
 from nats.errors import Error
 from nats.js.client import JetStreamContext
-from nats.js.errors import BadRequestError
+from nats.js.errors import BadRequestError, NoStreamResponseError
 from nats.js.errors import Error as StreamError
 
 import wakelog
@@ -97,10 +97,13 @@ def bare(
 
 
 async def _publish(stream: JetStreamContext, subject: str, data: bytes, headers: dict[str, str]) -> int:
-    """Publishes, and asks again while the server takes an append that it has just stored for one in flight."""
+    """Publishes, and asks again while the server takes an append that it has just stored for one in flight, or a stream
+    that was just made has no leader yet."""
     while True:
         try:
             return (await stream.publish(subject, data, headers=headers)).seq
+        except NoStreamResponseError:
+            await asyncio.sleep(0.05)
         except BadRequestError as exc:
             if exc.err_code != IN_FLIGHT:
                 raise
