@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.insight.turns import Scene
-from wakelog.insight.acts import act_of, files_of
+from wakelog.insight.acts import act_of, files_of, works_on_files
 from wakelog.insight.blocks import Did
 from wakelog.insight.checks import find_checks
 
@@ -33,6 +33,12 @@ def test_a_check_ends_with_the_call_that_asks_for_its_output(answer: str, tool: 
     started.calls(tool, {"id": "another"}, output="9 passed")
     started.calls(tool, given, output="2 failed, 7 passed")
     assert _checks(started) == [("test fail", 2)]
+
+
+def test_another_argument_that_is_the_same_number_asks_for_nothing() -> None:
+    scene = Scene().calls("exec_command", {"cmd": "npm test"}, output="Process running with session ID 5")
+    scene.calls("Read", {"file_path": "a.ts", "limit": 5}, effect="read", output="3 passed")
+    assert _checks(scene) == [("test unknown", 1)]
 
 
 def test_a_command_that_ends_without_a_word_has_the_outcome_of_its_last_call() -> None:
@@ -114,3 +120,11 @@ def test_a_new_package_changes_the_file_that_lists_them(command: str, file: str)
 @pytest.mark.parametrize("command", ["rm -rf ~/.local/state/tool/x", "npm install", "npm i -g tool", "pip install x"])
 def test_what_is_installed_elsewhere_is_no_file_of_the_project(command: str) -> None:
     assert not files_of(Did(1, "Bash", "external", {"command": command}, "succeeded"))
+
+
+@pytest.mark.parametrize(
+    ("tool", "is_work"),
+    [("read_file", True), ("list_directory", True), ("get_user_profile", False), ("find_director", False)],
+)
+def test_a_tool_for_files_is_known_by_its_name(tool: str, is_work: bool) -> None:
+    assert works_on_files(Did(1, tool, "read", {}, "succeeded")) is is_work

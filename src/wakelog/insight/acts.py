@@ -52,8 +52,10 @@ _AGENTS_OWN: Final = re.compile(
     r"|\.codex)[/\\]"
 )
 """Plans, memories and logs that an agent keeps for itself, not in the project."""
-_FILE_TOOLS: Final = re.compile(r"^(?:read|grep|glob|ls)$|file|codebase|notebook|director|_lints$", re.IGNORECASE)
-"""Tools that read a project, by their names."""
+_FILE_TOOLS: Final = re.compile(
+    r"^(?:read|grep|glob|ls)$|(?<!pro)file|codebase|notebook|director(?:y|ies)|_lints$", re.IGNORECASE
+)
+"""Tools that read a project, by their names. A profile is what services have."""
 _REPLACED: Final = frozenset({"old_string", "old_str", "edits"})
 """Arguments of tools that replace text."""
 _COUNTS: Final = re.compile(

@@ -7,7 +7,7 @@ or a file with the output; editors a terminal or a command.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -49,6 +49,8 @@ def with_later_output(call: Did, later: Iterable[Did]) -> tuple[Did, Did]:
 
 
 def _asks_for(call: Did, id: str) -> bool:
-    """Whether a call asks for the output of a command: by its id, or in a file that is named after it."""
-    given: Sequence[object] = list(call.input.values()) if isinstance(call.input, dict) else [call.input]
-    return any(str(value) == id or (isinstance(value, str) and f"/{id}.output" in value) for value in given)
+    """Whether a call asks for the output of a command: by its id, or in a file that is named after it. An id may be a
+    small number, which other arguments have too."""
+    given = call.input if isinstance(call.input, dict) else {}
+    is_named = any(str(value) == id for name, value in given.items() if name.lower().endswith("id"))
+    return is_named or any(isinstance(value, str) and f"/{id}.output" in value for value in given.values())

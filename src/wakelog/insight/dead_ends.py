@@ -57,8 +57,8 @@ def find_dead_ends(blocks: Sequence[Block], steps: Sequence[TurnStep], report: W
     """The dead ends of a turn. A call that one is about is not given again."""
     known: set[int] = set()
     told = list(_told(blocks))
-    is_same = report is not None and report.kind == "reported same"
-    if report is not None and is_same and report.before.changed and _is_left(blocks):
+    has_failed = report is not None and report.kind == "reported same" and bool(report.before.changed)
+    if report is not None and has_failed and _is_left(blocks):
         yield Finding("dead_end", report.span, report.span, score=SCORE_MIN, calls=report.before.changed)
         told = [found for found in told if found.calls]  # before its first call, the agent only says the same
     for found in (*_failed_again(steps), *told, *_undone(steps)):

@@ -31,21 +31,8 @@ Amount = Annotated[int, msgspec.Meta(ge=-INT_MAX, le=INT_MAX)]
 
 NOT_SEARCHED = frozenset(
     [
-        *(
-            "action",
-            "inside",
-            "group",
-            "request",
-            "session",
-            "parent",
-            "spawner",
-            "key",
-            "handle",
-            "holder",
-            "tool",
-            "effect",
-            "role",
-        ),
+        *("action", "inside", "group", "request", "session", "parent", "spawner", "key", "handle", "holder"),
+        *("tool", "effect", "role"),
         *("hash", "input_hash", "context_hash", "state_hash", "last_hash", "data_schema", "flag", "rule", "limit"),
         *("outcome", "mode", "change", "media", "category", "severity", "stop_reason", "occurred_at", "cost"),
         *("erased", "base", "markers", "targets", "target", "foreign_kind"),
