@@ -301,7 +301,7 @@ def test_the_exit_code_of_a_filter_is_not_that_of_the_check(
         ),
         ("Bash", {"command": "sudo mv tool /usr/local/bin/"}, ["tool"]),
         ("Bash", {"command": "cd /tmp/try && echo 1 > probe.go"}, []),
-        ("Bash", {"command": "cd /tmp/try && ls; cd /work && echo 1 > probe.go"}, ["probe.go"]),
+        ("Bash", {"command": "cd /tmp/try && ls; cd /srv/app && echo 1 > probe.go"}, ["probe.go"]),
         ("Bash", {"command": "app | tee ~/app.log"}, []),
         ("Bash", {"command": "ni -D some-package"}, ["package.json"]),
     ],
