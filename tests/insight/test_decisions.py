@@ -29,17 +29,23 @@ def test_thinking_text_and_call_of_one_choice_are_one_decision() -> None:
 
 
 def test_the_reason_may_stand_in_the_sentence_before() -> None:
-    scene = (
-        Scene().says("The tool is missing in the list, so nothing is detected. I need to add it to the list.").edits()
-    )
+    scene = Scene().says("Nothing is detected because the list lacks the tool. I need to add it to the list.").edits()
     [found] = find_decisions(scene.done())
     assert scene.quote(found) == "I need to add it to the list."
-    assert scene.reason(found) == "The tool is missing in the list, so nothing is detected."
+    assert scene.reason(found) == "Nothing is detected because the list lacks the tool."
 
 
 @pytest.mark.parametrize(
     "before",
-    ["So the list is short.", "Now I understand the patterns.", "Maybe the list is read twice, so that it grows?"],
+    [
+        "So the list is short.",
+        "Now I understand the patterns.",
+        "Maybe the list is read twice, so that it grows?",
+        "The list is probably read twice because the loop starts anew.",
+        "Therefore the list stays short because nobody adds to it.",
+        "Currently the list is shown at the end, so that it is easy to find.",
+        "This means that the list is shown last.",
+    ],
 )
 def test_a_conclusion_or_a_doubt_is_quoted_as_no_reason(before: str) -> None:
     scene = Scene().says(f"{before} The fix is to add the tool to the list.").edits()
@@ -287,6 +293,18 @@ def test_a_cause_is_a_better_reason_than_a_purpose() -> None:
     said = scene.blocks[0]
     assert isinstance(said, SpokenText)
     assert said.text[found.reason.start : found.reason.end] == cause
+
+
+def test_a_cause_that_is_named_outright_is_a_reason_beside_the_decision() -> None:
+    scene = Scene().says("The problem is the second pass over the rows. I'll use one pass instead of two.").edits()
+    [found] = _shown(scene)
+    assert scene.reason(found) == "The problem is the second pass over the rows."
+
+
+def test_a_guess_is_not_quoted_as_a_reason() -> None:
+    scene = Scene().says("I'll use one pass instead of two, since the rows might be read twice.").edits()
+    [found] = _shown(scene)
+    assert found.reason is None
 
 
 def _all(scene: Scene) -> list[str]:

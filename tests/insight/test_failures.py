@@ -60,6 +60,11 @@ def test_words_that_refute_a_try_are_a_dead_end() -> None:
     assert found.calls == (1000,)
 
 
+def test_what_is_said_of_the_code_that_is_looked_at_next_is_no_dead_end() -> None:
+    scene = Scene().runs("cat rows.pl").says("Let's further examine the loop: it doesn't work with strings.")
+    assert not _of(scene, "dead_end")
+
+
 def test_a_dead_end_told_twice_is_one() -> None:
     scene = Scene().runs("gofmt -w .").thinks("gofmt didn't help with the linter.").says("gofmt didn't help with it.")
     assert len(_of(scene, "dead_end")) == 1

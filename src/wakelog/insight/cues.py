@@ -304,6 +304,15 @@ UNSURE: Final = phrases(
     """
 )
 
+NAMED_CAUSE: Final = phrases(
+    r"root cause|caused by|the (?:issue|problem|bug|cause|culprit)(?: here)? (?:is|was|lies|comes)"
+)
+"""It says outright what the cause is, so it is a reason also beside the decision."""
+CONCLUDES: Final = phrases(r"^(?:therefore|thus|hence|consequently|which means|that means|this means)")
+"""It says what follows, so the reason is elsewhere."""
+GUESSES: Final = phrases(r"maybe|perhaps|probably|possibly|presumably|might")
+"""A guess is no reason to quote."""
+
 DIAGNOSIS: Final = phrases(
     r"""
     found (?:it|the (?:bug|issue|problem|cause|root cause))

@@ -50,6 +50,10 @@ _CUES: Final = (
     ("barred", failure_cues.BARRED),
     ("own flaw", failure_cues.OWN_FLAW),
 )
+_LOOKS_ON: Final = re.compile(
+    r"(?:now,? |so )?let(?:['’]s| me| us) (?:\w+ )?(?:examine|look|check|see|read|inspect)\b", re.I
+)
+"""It says what it looks at next; what it says about the code there is no try."""
 _AND: Final = re.compile(r"\band (?!re-?do|re-?run|run|check|see|test|try|start|then)\w+|\binstead\b", re.IGNORECASE)
 
 
@@ -111,7 +115,7 @@ def _best_sentence(text: str, tried: Did | None) -> tuple[int, Sentence | None]:
         signs = {name for name, cue in _CUES if cue.search(plain)}
         if is_denied and failure_cues.DENIED.search(plain):
             signs.add("denied")
-        if not signs:
+        if not signs or _LOOKS_ON.match(plain):
             continue
         is_open = "no result" not in signs and bool(failure_cues.NOT_GIVEN_UP.search(plain))
         if is_open or sentence.text.endswith("?"):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from wakelog.insight import cues, summary_cues
-from wakelog.insight.sentences import Sentence, content_words
+from wakelog.insight.sentences import Sentence
 
 WEIGHTS: Final = {
     "commits": 1,
@@ -197,37 +197,32 @@ def find_reason(sentences: Sequence[Sentence], n: int) -> Sentence | None:
 
 
 def find_quotable_reason(sentences: Sequence[Sentence], n: int) -> Sentence | None:
-    """The sentence that certainly states the reason; no reason is better than a wrong one. A cause says more than a
-    purpose: if the sentence only says what a change is for, the diagnosis before it is the reason."""
+    """The sentence that certainly states the reason; no reason is better than a wrong one. A cause in the decision's
+    own words is nearly always the reason. A sentence beside it must name a cause too: one that only tells what is the
+    case is as likely about something else."""
     own = sentences[n].text
     if _states_reason(own):
-        if cues.CAUSE.search(own):
-            return sentences[n]
-        before = (sentences[k] for k in range(n - 1, max(n - 1 - DIAGNOSIS_WITHIN, -1), -1))
         is_aim = not cues.STATED.search(cues.AIM.sub(" ", own))
-        return next((s for s in before if _is_diagnosis(s)), None if is_aim else sentences[n])
+        if cues.CAUSE.search(own) or not is_aim:
+            return sentences[n]
     for other in (n - 1, n + 1):
         if 0 <= other < len(sentences) and _is_reason_beside(sentences[other].text):
             return sentences[other]
     return None
 
 
-def _is_diagnosis(sentence: Sentence) -> bool:
-    says_it = len(content_words(sentence.text)) > 3 and bool(cues.DIAGNOSIS.search(sentence.text))
-    return says_it and not (
-        sentence.is_heading or sentence.text.endswith((":", "?")) or cues.ROUTINE.search(sentence.text)
-    )
-
-
 def _states_reason(text: str) -> bool:
     plain = MARKUP.sub("", text)
     is_stated = bool(cues.STATED.search(text)) and not (cues.UNSURE.match(plain) or cues.LEAD_IN.search(plain))
-    return is_stated and not text.endswith(("?", "because:"))
+    is_open = text.endswith(("?", "because:")) or bool(cues.CONCLUDES.match(plain) or cues.GUESSES.search(plain))
+    return is_stated and not is_open
 
 
 def _is_reason_beside(text: str) -> bool:
-    is_ground = bool(cues.CAUSE.search(text) or cues.POINTS_BACK.match(text) or cues.DIAGNOSIS.search(text))
-    return is_ground and _states_reason(text) and not (cues.ROUTINE.search(text) or cues.ANNOUNCES.match(text))
+    is_step = bool(cues.ROUTINE.search(text) or cues.ANNOUNCES.match(text))
+    is_cause = bool(cues.CAUSE.search(text)) and _states_reason(text)
+    is_named = bool(cues.NAMED_CAUSE.search(text)) and not (text.endswith((":", "?")) or cues.GUESSES.search(text))
+    return (is_cause or is_named) and not is_step
 
 
 def _gives_reason(text: str) -> bool:
