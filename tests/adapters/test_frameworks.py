@@ -13,7 +13,10 @@ def test_a_missing_framework_is_an_import_error_that_names_the_extra() -> None:
     assert "pip install 'wakelog[langgraph]'" in str(error)
 
 
-@pytest.mark.parametrize(("installed", "inside"), [("1.0", True), ("1.2.3rc1", True), ("0.9.9", False), ("2.1", False)])
+@pytest.mark.parametrize(
+    ("installed", "inside"),
+    [("1.0", True), ("1.2.3rc1", True), ("2.0.6", True), ("0.9.9", False), ("2.1", False)],
+)
 def test_a_release_outside_the_tested_range_is_warned_about(monkeypatch, installed, inside) -> None:
     monkeypatch.setattr("importlib.metadata.version", lambda _name: installed)
     with warnings.catch_warnings(record=True) as said:

@@ -11,10 +11,10 @@ def missing(framework: str, extra: str) -> ImportError:
 
 
 def warn_outside(distribution: str, *, oldest: str, newest: str) -> None:
-    """Warns if the installed release is outside the range that the adapter was tested with. Adapters call it on
-    import."""
+    """Warns if the installed release is outside the range that the adapter was tested with. A later patch of the
+    newest minor release is inside: frameworks make one each week. Adapters call this on import."""
     installed = metadata.version(distribution)
-    if not _numbers(oldest) <= _numbers(installed) <= _numbers(newest):
+    if _numbers(installed) < _numbers(oldest) or _numbers(installed)[:2] > _numbers(newest)[:2]:
         warnings.warn(
             f"wakelog's adapter was tested with {distribution} {oldest} to {newest}, and {installed} is installed. "
             "It may still work; report what does not.",
