@@ -18,7 +18,7 @@ import click
 import msgspec
 
 from wakelog import errors
-from wakelog.cli.errors import NO
+from wakelog.cli.errors import NO, wants_color
 from wakelog.cli.options import complete_names, store_option
 from wakelog.cli.render.results import plain, show
 from wakelog.cli.text import fold_list, inert_json, inert_line
@@ -54,7 +54,8 @@ class CommandContext:
         self.quiet: bool = options["quiet"]
         self.utc: bool = options["utc"]
         self.no_input: bool = options["no_input"] or bool(os.environ.get("CI"))
-        self.color = _wants_color(options["color"])
+        self.color = wants_color(sys.stdout, options["color"])
+        self._colors_notes = wants_color(sys.stderr, options["color"])
         self.use_pager: bool = options["pager"] and sys.stdout.isatty() and not self.json and not self.ndjson
         self._session: str = options["session_name"] or ""
         if isinstance(sys.stdout, io.TextIOWrapper):
@@ -261,10 +262,13 @@ class CommandContext:
         """Suggests next commands; only to people, on stderr."""
         if not self.quiet and self.is_for_people and sys.stderr.isatty():
             self._flush()
-            click.echo(click.style("\n".join(fold_list("next: ", commands, self.columns)), dim=True), err=True)
+            self._note(click.style("\n".join(fold_list("next: ", commands, self.columns)), dim=True))
 
     def warn(self, message: str) -> None:
-        click.echo(f"{click.style('warning:', fg='yellow')} {message}", err=True)
+        self._note(f"{click.style('warning:', fg='yellow')} {message}")
+
+    def _note(self, text: str) -> None:
+        click.echo(text, err=True, color=self._colors_notes)
 
     def style(self, text: str, **how: Any) -> str:
         return click.style(text, **how) if self.color and text else text
@@ -387,13 +391,3 @@ _OPTIONS = (
     click.option("--utc", is_flag=True, help="Show times in UTC."),
     click.option("--no-input", is_flag=True, help="Never ask questions; fail instead."),
 )
-
-
-def _wants_color(choice: str) -> bool:
-    if choice != "auto":
-        return choice == "always"
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR") or os.environ.get("CLICOLOR_FORCE"):
-        return True
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"

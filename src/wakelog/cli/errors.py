@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
+from typing import TextIO
 
 import click
 
@@ -44,6 +46,17 @@ def extra_needed(what: str, extra: str) -> Iterator[None]:
         raise errors.UnsupportedError(f"{what} needs {exc.name}", kind="missing-extra", hint=hint) from exc
 
 
+def wants_color(stream: TextIO, choice: str = "auto") -> bool:
+    """Whether text for this stream is coloured: as asked for, else as the environment says, else on a terminal."""
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR") or os.environ.get("CLICOLOR_FORCE"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def exit_code(exc: BaseException) -> int:
     return next((code for kind, code in CODES.items() if isinstance(exc, kind)), FAULT)
 
@@ -64,7 +77,7 @@ def show_error(exc: errors.WakelogError | click.ClickException, args: list[str])
         return
     from wakelog.cli.text import inert
 
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {inert(message)}  [{kind}]", err=True)
+    _say_loud("error:", f"{inert(message)}  [{kind}]")
     if hint:
         click.echo(f"  hint: {inert(hint)}", err=True)
     elif isinstance(exc, click.UsageError) and exc.ctx is not None:
@@ -74,8 +87,12 @@ def show_error(exc: errors.WakelogError | click.ClickException, args: list[str])
 def show_fault(exc: Exception) -> None:
     """Reports a bug of wakelog: one line for the user, and a file with the traceback for the report."""
     report = fault_report(exc)
-    click.echo(f"{click.style('fault:', fg='red', bold=True)} {type(exc).__name__}: this should not happen.", err=True)
+    _say_loud("fault:", f"{type(exc).__name__}: this should not happen.")
     click.echo(f"  report: {report}", err=True)
+
+
+def _say_loud(title: str, text: str) -> None:
+    click.echo(f"{click.style(title, fg='red', bold=True)} {text}", err=True, color=wants_color(sys.stderr))
 
 
 def fault_report(exc: Exception) -> str:

@@ -125,6 +125,16 @@ def test_terminals_get_colour_and_dumb_ones_do_not(demo: Path) -> None:
     assert "\x1b[" not in _on_terminal("log", "fix-auth", *at, out=True, env={"TERM": "xterm", "NO_COLOR": "1"})[0]
 
 
+@pytest.mark.parametrize("command", [("log", "fix-auth"), ("log", "no-such-session")])
+def test_suggestions_and_errors_have_colour_where_answers_have_it(demo: Path, command: tuple[str, str]) -> None:
+    at = (*command, "--store", str(demo), "--no-pager")
+    assert "\x1b[" in _on_terminal(*at, err=True, env={"TERM": "xterm"})[1]
+    for env in ({"TERM": "dumb"}, {"TERM": "xterm", "NO_COLOR": "1"}):
+        err = _on_terminal(*at, err=True, env=env)[1]
+        assert err
+        assert "\x1b[" not in err
+
+
 def test_raw_bytes_on_a_terminal_are_inert(demo: Path) -> None:
     out, _ = _on_terminal("show", "-s", "-", "--raw", "--store", str(demo), out=True)
     assert "\u202e" not in out
