@@ -100,3 +100,13 @@ def test_a_line_is_asked_of_one_session_where_it_is_named_and_of_all_where_not(
     asked = cli("why", "two", "x.py:1")
     assert asked.code == 1
     assert "the line is older than this session" in asked.out
+
+
+def test_the_turns_looked_at_are_a_range_that_fits_the_line(tmp_path: Path, cli: Cli) -> None:
+    with wakelog.open(tmp_path) as opened:
+        session = opened.session("many-turns")
+        for number in range(30):
+            with session.turn("go on"):
+                session.files.record(f"file_{number % 3}.py", "modified")
+    said = cli("files", "many-turns", "--last", "0", "--store", str(tmp_path), columns=40)
+    assert said.lines[0] == "many-turns  3 files changed in @1..@30"

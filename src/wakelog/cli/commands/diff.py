@@ -330,7 +330,8 @@ def _about(found: ChangedFiles, last: int) -> str:
     count = len(found.files)
     files = f"{count or 'no'} file{'s' if count != 1 else ''} changed"
     if found.turns:
-        return f"{files} in {', '.join(f'@{turn}' for turn in found.turns)}"
+        first, newest = found.turns[0], found.turns[-1]
+        return f"{files} in @{first}" + (f"..@{newest}" if newest != first else "")
     return f"{files} in a turn" if last else files
 
 
