@@ -1,6 +1,7 @@
 """Imported sessions read well: calls say what they are about, and nobody's words pass for the user's."""
 
 import contextlib
+import json
 from pathlib import Path
 
 import pytest
@@ -276,3 +277,18 @@ def test_a_turn_of_another_year_is_listed_with_its_year() -> None:
     assert time_of(at, "2025-10-09", utc=True) == "08:53"
     assert time_of(at, "2025-12-01", utc=True) == "10-09 08:53"
     assert time_of(at, "2026-10-09", utc=True) == "2025-10-09 08:53"
+
+
+def test_why_gives_no_day_to_a_prompt_without_a_time(tmp_path: Path, cli: Cli) -> None:
+    asked = {"id": "c1", "type": "function", "function": {"name": "get_order", "arguments": "{}"}}
+    said = [
+        {"role": "user", "content": "Where is my order?"},
+        {"role": "assistant", "content": None, "tool_calls": [asked]},
+        {"role": "tool", "tool_call_id": "c1", "name": "get_order", "content": "sent"},
+    ]
+    run = {"task_id": 3, "trial": 0, "reward": 1.0, "info": {}, "traj": said}
+    (tmp_path / "runs.json").write_text(json.dumps([run]))
+    at = ("--store", str(tmp_path / "own"))
+    assert cli("import", str(tmp_path / "runs.json"), "--yes", *at).code == 0
+    line = cli("why", "-s", "tau-3-0", "last-tool", *at).lines[1]
+    assert line.endswith('← "Where is my order?" (you)')

@@ -103,7 +103,7 @@ def _say(
 ) -> None:
     target, exposure = found.target, found.exposure
     ctx.say(f"{title(ctx, session)}  why {fit(target.what, ctx.columns // 2)}")
-    if asked := asked_line(ctx, found):
+    if asked := asked_line(ctx, session, found):
         ctx.say(asked)
     if git is not None:
         commit = f'{git.commit[:10]} "{git.subject}"'

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from wakelog.cli.context import CommandContext
-from wakelog.cli.render.events import Tools, brief, line_of, sign
+from wakelog.cli.render.events import Tools, brief, has_time, line_of, sign
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import identity
 from wakelog.cli.render.table import Cell, Row, lay_out
@@ -52,14 +52,15 @@ def say_wrapped(ctx: CommandContext, text: str, **style: Any) -> None:
 # The way back to the origins
 
 
-def asked_line(ctx: CommandContext, found: Why) -> str:
+def asked_line(ctx: CommandContext, session: Session[Any], found: Why) -> str:
     """The turn, and the words that asked for it: `@7 Edit ← "make sessions last a week" (you, 3 Nov)`."""
     asked = found.asked
     if asked is None:
         return ""
     who = "you" if asked.by == "user" else "the agent that started it"
     front = " ".join(filter(None, (f"@{asked.turn}", found.tool, glyph("from"))))
-    tail = f"({who}, {day(asked.at, ctx.store.clock(), utc=ctx.utc)})"
+    is_timed = has_time(session, asked.at, session.log.entry(asked.seq).header.at)
+    tail = f"({who}, {day(asked.at, ctx.store.clock(), utc=ctx.utc)})" if is_timed else f"({who})"
     words = fit(" ".join(asked.text.split()), max(16, ctx.columns - width(front) - width(tail) - 6))
     quote = ctx.style(f'"{words}"', bold=True)
     return f"{ctx.style(front, fg='cyan')} {quote} {ctx.style(tail, dim=True)}"
