@@ -398,3 +398,16 @@ def test_a_duration_that_cannot_be_is_none(took: Any, microseconds: int, tmp_pat
     session = bring_in(lines, tmp_path)
     (found,) = [e for e in events(session, "action.recorded") if e["tool"] == "WebFetch"]
     assert (found.get("cost") or {}).get("duration_us", 0) == microseconds
+
+
+def test_a_turn_that_an_api_error_ended_has_failed(tmp_path: Path) -> None:
+    said = "API Error: 529 Overloaded"
+    lines = Lines()
+    lines.prompt("do it")
+    lines.reply("m1", text(said), isApiErrorMessage=True)
+    lines.prompt("once more")
+    lines.reply("m2", text("done"))
+    session = bring_in(lines, tmp_path)
+    ended = events(session, "turn.ended")
+    assert [e.get("outcome", "completed") for e in ended] == ["failed", "completed"]
+    assert said in str(ended[0]["error"])

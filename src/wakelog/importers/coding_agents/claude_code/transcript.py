@@ -289,6 +289,8 @@ class EntryReader:
         model = str(message.get("model") or "")
         if model == "<synthetic>" or value.get("isApiErrorMessage"):
             yield st.MessageStep("assistant", blocks_text(blocks), name="error")
+            if value.get("isApiErrorMessage"):  # after its own retries: the agent stops here
+                yield st.TurnEndStep("failed", blocks_text(blocks)[: st.ERROR_MAX])
             return
         kept = [without_fields(b, ("input",)) if b.get("type") == "tool_use" else b for b in blocks]
         stop = str(message.get("stop_reason") or "")
