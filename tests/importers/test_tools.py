@@ -30,3 +30,8 @@ def test_several_commands_of_one_call_are_lines() -> None:
 def test_a_command_may_be_named_with_capital_letters() -> None:
     assert effect_of("run_command", {"CommandLine": "ls src"}) == "read"
     assert effect_of("run_command", {"CommandLine": "make"}) == "external"
+
+
+def test_a_tool_with_a_version_in_its_name_is_the_tool() -> None:
+    assert effect_of("edit_file_v2", {"path": "a.py"}) == "write"
+    assert effect_of("run_terminal_command_v2", {"command": "ls src"}) == "read"

@@ -43,7 +43,7 @@ SHELL_TOOLS: Final = re.compile(
 WRITE_TOOLS: Final = re.compile(
     r"((multi_?|search_?|fs_?)?(edit|write|create|replace|insert|update)(_?(to|in|into|string|edit|new))*_?(files?)?"
     r"(_?content)?"
-    r"|notebook_?edit|apply_?(patch|diff)|str_?replace.*|(multi_?)?replace_string_in_file|delete_?file|text_editor)$",
+    r"|notebook_?edit|apply_?(patch|diff)|str_?replace.*|(multi_?)?replace_string_in_file|delete_?file|text_editor)(_v\d)?$",
     re.I,
 )
 _LOOK_TOOLS: Final = re.compile(

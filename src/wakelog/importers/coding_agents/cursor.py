@@ -154,7 +154,7 @@ def _steps(name: str, bubble: dict[str, Any], model: str) -> Iterator[st.NamedSt
         )
     if called:
         given = json_or_text(tool.get("rawArgs") or tool.get("params"))
-        yield f"{name}/ask", st.CallStep(call, called, given, effect_of(called.removesuffix("_v2"), given), group=name)
+        yield f"{name}/ask", st.CallStep(call, called, given, effect_of(called, given), group=name)
         outcome = _OUTCOMES.get(text_in(tool, "status"))
         if outcome is not None:
             yield f"{name}/answer", _result(call, called, given, tool, outcome)

@@ -50,12 +50,14 @@ _READ_COMMAND = re.compile(
 )
 """A command that only reads, as far as its text shows: one line, no redirection, and only filters after it."""
 
+_VERSION = re.compile(r"_v\d$")
+"""Ends the name of a tool that replaces an older one: `edit_file_v2`."""
 _WRAPPED = re.compile(r"(?:/\S*/)?(?:bash|zsh|sh) -l?c (['\"]?)(.*)\1", re.DOTALL)
 
 
 def effect_of(tool: str, input: object = None) -> Effect:
     """The effect of a call, by the tool's name, and for a shell by the command."""
-    found = _EFFECTS.get(tool.lower(), "external")
+    found = _EFFECTS.get(_VERSION.sub("", tool.lower()), "external")
     if found == "shell":
         command = shell_command(input)
         return "read" if command and _READ_COMMAND.fullmatch(command) else "external"
@@ -63,7 +65,7 @@ def effect_of(tool: str, input: object = None) -> Effect:
 
 
 def is_shell(tool: str) -> bool:
-    return _EFFECTS.get(tool.lower()) == "shell"
+    return _EFFECTS.get(_VERSION.sub("", tool.lower())) == "shell"
 
 
 def shell_command(input: object) -> str:
