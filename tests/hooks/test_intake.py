@@ -249,6 +249,15 @@ def test_bad_lines_are_counted_as_gaps(url: str) -> None:
     assert spool_files.read_gaps().count == 1
 
 
+def test_a_record_that_names_no_session_is_counted_as_a_gap(url: str) -> None:
+    spooled(claude()[:3])
+    spool.append("claude-code", b'{"hook_event_name": "SessionStart"}')
+    take(url)
+    take(url)  # and counted once
+    assert _names(Path(url)) == [NAME]
+    assert spool_files.read_gaps().count == 1
+
+
 def test_what_cannot_be_taken_in_for_a_month_becomes_a_gap(url: str) -> None:
     spooled(claude()[:3])
     assert take_in(_away).waiting == 3

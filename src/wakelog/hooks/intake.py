@@ -105,6 +105,8 @@ def _by_session(records: Iterable[SpooledRecord]) -> dict[tuple[str, str], list[
         agent = record.agent.removesuffix("-notify")
         if agent in AGENTS and record.origin:
             out.setdefault((agent, record.origin), []).append(record)
+        else:
+            spool.note_gap(agent, ValueError())  # it names no session, so it cannot be recorded anywhere
     return out
 
 
