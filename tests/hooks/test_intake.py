@@ -1,6 +1,7 @@
 """Taking the spool in: what hooks said becomes sessions, once, and together with transcripts."""
 
 import json
+import re
 import shutil
 import threading
 import time
@@ -256,6 +257,16 @@ def test_a_record_that_names_no_session_is_counted_as_a_gap(url: str) -> None:
     take(url)  # and counted once
     assert _names(Path(url)) == [NAME]
     assert spool_files.read_gaps().count == 1
+
+
+@pytest.mark.parametrize("origin", ["../..", "会话"])
+def test_an_id_without_a_character_for_names_still_gets_a_name_of_its_own(url: str, origin: str) -> None:
+    spooled(claude(origin=origin)[:3])
+    spooled(claude(origin="//")[:3])
+    take(url)
+    names = _names(Path(url))
+    assert len(names) == 2
+    assert all(re.fullmatch("claude-[0-9a-f]{8}", name) for name in names)
 
 
 def test_what_cannot_be_taken_in_for_a_month_becomes_a_gap(url: str) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any
 
@@ -74,7 +75,9 @@ def _short_uuid(found: re.Match[str]) -> str:
 
 
 def _slug(text: str) -> str:
-    return _ODD.sub("-", text).strip("-.")[-NAME_MAX:].lstrip("-.")
+    """The text as a part of a name. If none of its characters may stand in one, the start of its hash."""
+    slug = _ODD.sub("-", text).strip("-.")[-NAME_MAX:].lstrip("-.")
+    return slug or hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
 
 
 def _is_free_for(store: Store, name: str, origin: str) -> bool:
