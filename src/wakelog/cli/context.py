@@ -11,6 +11,7 @@ import io
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -243,8 +244,9 @@ class CommandContext:
             self.say(line)
 
     def remark(self, line: str) -> None:
-        """Adds a dimmed line."""
-        self.say(self.style(line, dim=True))
+        """Adds a dimmed line, folded if it is longer than the screen is wide."""
+        for part in [line] if len(line) <= self.columns else textwrap.wrap(line, self.columns):
+            self.say(self.style(part, dim=True))
 
     def row(self, title: str, text: str) -> None:
         """Adds a line that starts with a title."""

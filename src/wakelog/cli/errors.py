@@ -77,7 +77,7 @@ def show_error(exc: errors.WakelogError | click.ClickException, args: list[str])
         return
     from wakelog.cli.text import inert
 
-    _say_loud("error:", f"{inert(message)}  [{kind}]")
+    _say_loud("error:", f"{inert(message)}  [{kind}]", _color_choice(args))
     if hint:
         click.echo(f"  hint: {inert(hint)}", err=True)
     elif isinstance(exc, click.UsageError) and exc.ctx is not None:
@@ -91,8 +91,17 @@ def show_fault(exc: Exception) -> None:
     click.echo(f"  report: {report}", err=True)
 
 
-def _say_loud(title: str, text: str) -> None:
-    click.echo(f"{click.style(title, fg='red', bold=True)} {text}", err=True, color=wants_color(sys.stderr))
+def _say_loud(title: str, text: str, color: str = "auto") -> None:
+    click.echo(f"{click.style(title, fg='red', bold=True)} {text}", err=True, color=wants_color(sys.stderr, color))
+
+
+def _color_choice(args: list[str]) -> str:
+    """What --color asks for. It is read from the words, since an error may come before they are parsed."""
+    for word, following in zip(args, [*args[1:], ""], strict=True):
+        chosen = following if word == "--color" else word.removeprefix("--color=") if "=" in word else ""
+        if chosen in ("always", "never"):
+            return chosen
+    return "auto"
 
 
 def fault_report(exc: Exception) -> str:

@@ -154,6 +154,15 @@ def test_doctor_tells_how_each_agent_is_recorded(cli: Cli, home: Path, monkeypat
     assert "last heard" in found
 
 
+def test_doctor_has_no_fix_for_what_is_in_order(cli: Cli, home: Path) -> None:
+    transcript = home / ".claude" / "projects" / "-w" / f"{CLAUDE}.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_text("{}")
+    lines = cli("doctor").out.splitlines()
+    [at] = [n for n, line in enumerate(lines) if line.startswith("ok    claude-code")]
+    assert lines[at + 1].split() == ["next:", "wakelog", "enable", "claude-code"]
+
+
 def test_doctor_without_a_store_names_the_one_that_hooks_make(cli: Cli, home: Path) -> None:
     own = str(home.parent / "data" / "store")
     [found] = [c for c in cli("doctor", "--json").data if c["what"] == "store"]

@@ -33,6 +33,8 @@ STORIES: dict[str, list[tuple[str, ...]]] = {
         ("cost", "--by", "day"),
         ("cost", "--by", "label:repo"),
         ("cost", "-n", "2"),
+        ("cost", "-A", "-s", "boss", "-n", "2"),
+        ("cost", "-A", "boss"),
         ("cost", "boss"),
         ("cost", "boss", "--by", "session"),
         ("cost", "thrifty", "--budget"),

@@ -50,6 +50,12 @@ def test_changes_outside_of_turns_are_told(store: Path, cli: Cli) -> None:
     assert "outside" not in cli("files", "no-turns", "--last", "0").out
 
 
+def test_a_long_remark_is_folded(store: Path, cli: Cli) -> None:
+    said = cli("files", "edits", "--last", "1", columns=60).out
+    assert "4 other changes, in 2 more files, before @3 or outside of turns" in said.replace("\n", " ")
+    assert max(map(len, said.splitlines()[-2:])) <= 60
+
+
 def test_stat_counts_turns_in_view_alone(store: Path, cli: Cli) -> None:
     for count, turns in (("1", [3]), ("2", [3, 2]), ("5", [3, 2, 1]), ("0", [3, 2, 1])):
         assert [row["turn"] for row in cli("log", "--stat", "-n", count, "--json").data["turns"]] == turns

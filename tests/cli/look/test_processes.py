@@ -133,6 +133,9 @@ def test_suggestions_and_errors_have_colour_where_answers_have_it(demo: Path, co
         err = _on_terminal(*at, err=True, env=env)[1]
         assert err
         assert "\x1b[" not in err
+    for asked in (["--color", "never"], ["--color=never"]):
+        assert "\x1b[" not in _on_terminal(*at, *asked, err=True, env={"TERM": "xterm"})[1]
+    assert "\x1b[" in _on_terminal(*at, "--color", "always", err=True, env={"TERM": "dumb"})[1]
 
 
 def test_raw_bytes_on_a_terminal_are_inert(demo: Path) -> None:

@@ -113,6 +113,7 @@ shape(
 
 @click.command("cost")
 @place_argument()
+@click.option("-A", "--all", "everything", is_flag=True, help="Count all sessions, also when -s names one.")
 @click.option("--by", metavar="WHAT", help=f"Group by {', '.join(BY)} or {LABEL}NAME.")
 @click.option("--since", metavar="T", help="Count from this time on: 7d, today, 2026-11-15.")
 @click.option("--budget", "with_budget", is_flag=True, help="Show the limits of the session too.")
@@ -120,7 +121,14 @@ shape(
 @limit_option(MAX_ROWS, "Show at most N rows; 0 shows all.")
 @common
 def cost_command(
-    ctx: CommandContext, selector: str, by: str | None, since: str | None, with_budget: bool, prices: bool, limit: int
+    ctx: CommandContext,
+    selector: str,
+    everything: bool,
+    by: str | None,
+    since: str | None,
+    with_budget: bool,
+    prices: bool,
+    limit: int,
 ) -> None:
     """Show what was spent: tokens in and out, time in calls, money. For all sessions, or for one with its sub-agents.
 
@@ -139,7 +147,9 @@ def cost_command(
 
         ctx.answer("prices", user_prices())  # the user's prices, for any store
         return
-    session, turns = _find_turns(ctx, selector)
+    if everything and selector:
+        raise click.UsageError(f"--all counts all sessions, and {selector!r} names one")
+    session, turns = (None, None) if everything else _find_turns(ctx, selector)
     if with_budget and session is None:
         raise click.UsageError("--budget needs a session")
     costs = ctx.store.cost(

@@ -45,7 +45,8 @@ def say_checks(ctx: CommandContext, checks: Sequence[StoreCheck]) -> None:
         level = ctx.style(f"{check.level:<5}", fg=_COLORS[check.level], bold=check.level == "fail")
         ctx.say(f"{level} {check.what:<13}{inert_line(check.found)}")
         if check.fix:
-            ctx.say(f"      {'':<13}{ctx.style('fix:', dim=True)} {inert_line(check.fix)}")
+            title = "next:" if check.level == "ok" else "fix:"  # what is in order needs no fix
+            ctx.say(f"      {'':<13}{ctx.style(title, dim=True)} {inert_line(check.fix)}")
 
 
 def installation() -> Iterator[StoreCheck]:
