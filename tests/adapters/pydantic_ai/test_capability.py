@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from pydantic_ai import Agent
-from pydantic_ai.conversation import Conversation
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
 import wakelog
-from wakelog.adapters.pydantic_ai import WakelogCapability, WakelogConversationStore
+from wakelog.adapters.pydantic_ai import WakelogCapability
 from wakelog.store import Store
 
 
@@ -22,6 +22,20 @@ from wakelog.store import Store
 def store() -> Iterator[Store]:
     with wakelog.open("memory:") as opened:
         yield opened
+
+
+@pytest.fixture
+def conversations(store: Store) -> Any:
+    pytest.importorskip("pydantic_ai.conversation_store", reason="Pydantic AI has conversation stores since 2.66")
+    from wakelog.adapters.pydantic_ai import WakelogConversationStore
+
+    return WakelogConversationStore(store)
+
+
+def conversation(id: str) -> Any:
+    from pydantic_ai.conversation import Conversation
+
+    return Conversation(conversation_id=id)
 
 
 def answer(messages: list[Any], info: AgentInfo) -> ModelResponse:
@@ -69,8 +83,7 @@ def test_a_run_that_fails_is_a_failed_turn(store: Store) -> None:
     assert (ended["outcome"], ended["error"]["type"]) == ("failed", "RuntimeError")
 
 
-def test_beside_a_conversation_store_it_records_calls_before_they_run(store: Store) -> None:
-    conversations = WakelogConversationStore(store)
+def test_beside_a_conversation_store_it_records_calls_before_they_run(conversations: Any) -> None:
     seen: list[Any] = []
 
     def send(to: str) -> str:
@@ -79,8 +92,7 @@ def test_beside_a_conversation_store_it_records_calls_before_they_run(store: Sto
         return "ok"
 
     async def run() -> None:
-        conversation = Conversation(conversation_id="talk")
-        await conversations.save(await build(conversations, send).run("mail Ann", conversation=conversation))
+        await conversations.save(await build(conversations, send).run("mail Ann", conversation=conversation("talk")))
         assert len((await conversations.load("talk")).messages) == 4
 
     asyncio.run(run())
@@ -94,8 +106,7 @@ def test_beside_a_conversation_store_it_records_calls_before_they_run(store: Sto
     assert {e.header.turn for e in session.log.entries() if e.body.get("action") == "c1"} == {1}
 
 
-def test_beside_a_conversation_store_each_run_is_one_turn_also_after_a_failure(store: Store) -> None:
-    conversations = WakelogConversationStore(store)
+def test_beside_a_conversation_store_each_run_is_one_turn_also_after_a_failure(conversations: Any) -> None:
     fails = [False, True, False]
 
     def send(to: str) -> str:
@@ -104,8 +115,8 @@ def test_beside_a_conversation_store_each_run_is_one_turn_also_after_a_failure(s
         return "ok"
 
     async def run(prompt: str) -> None:
-        conversation = await conversations.load("talk") or Conversation(conversation_id="talk")
-        await conversations.save(await build(conversations, send).run(prompt, conversation=conversation))
+        talk = await conversations.load("talk") or conversation("talk")
+        await conversations.save(await build(conversations, send).run(prompt, conversation=talk))
 
     asyncio.run(run("mail Ann"))
     with pytest.raises(RuntimeError):
@@ -115,3 +126,10 @@ def test_beside_a_conversation_store_each_run_is_one_turn_also_after_a_failure(s
     ends = [e.body.get("outcome", "completed") for e in session.log.entries() if e.kind == "turn.ended"]
     assert ends == ["completed", "failed", "completed"]
     assert session.log.part("turn")["number"] == 3
+
+
+def test_a_release_without_conversation_stores_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pydantic_ai.conversation_store", None)
+    monkeypatch.delitem(sys.modules, "wakelog.adapters.pydantic_ai.conversation_store", raising=False)
+    with pytest.raises(ImportError, match=r"WakelogConversationStore needs Pydantic AI 2\.66"):
+        from wakelog.adapters.pydantic_ai import WakelogConversationStore  # noqa: F401

@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+pytest.importorskip("pydantic_ai.conversation_store", reason="Pydantic AI has conversation stores since 2.66")
+
 from pydantic_ai import Agent, BinaryContent
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import (

@@ -9,6 +9,8 @@ import pytest
 
 from tests.adapters.pages import run_first_block
 
+pytest.importorskip("pydantic_ai.conversation_store", reason="Pydantic AI has conversation stores since 2.66")
+
 
 def test_the_page_runs_and_leaves_two_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -9,11 +9,10 @@ had effects.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.capabilities import AbstractCapability
 
-from wakelog.adapters.pydantic_ai.conversation_store import WakelogConversationStore
 from wakelog.adapters.pydantic_ai.message_log import MessageLog
 from wakelog.adapters.pydantic_ai.message_shape import dump_message
 from wakelog.importers.common.tools import effect_of
@@ -26,6 +25,9 @@ from wakelog.model.records import EventDraft
 from wakelog.runtime.bridge import in_thread_to_the_end
 from wakelog.session import Session
 
+if TYPE_CHECKING:
+    from wakelog.adapters.pydantic_ai.conversation_store import WakelogConversationStore
+
 
 class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # Any if it is not installed
     """Records the runs of an agent."""
@@ -33,9 +35,9 @@ class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # Any if it 
     def __init__(
         self, target: Session[Any] | WakelogConversationStore, *, effects: Mapping[str, Effect] | None = None
     ) -> None:
-        self._target = target
         self._effects = dict(effects or {})
         self._log = MessageLog(target, effects) if isinstance(target, Session) else None
+        self._conversations = None if isinstance(target, Session) else target
 
     async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
         """Records how the run ended. Beside a conversation store only if it failed: a save ends the turn."""
@@ -44,8 +46,8 @@ class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # Any if it 
         except BaseException as exc:
             if self._log is not None:
                 await in_thread_to_the_end(self._end, list(ctx.messages), exc)
-            elif ctx.conversation_id:
-                await in_thread_to_the_end(self._fail_unsaved, str(ctx.conversation_id), exc)
+            elif self._conversations is not None and ctx.conversation_id:
+                await in_thread_to_the_end(_fail_unsaved, self._conversations, str(ctx.conversation_id), exc)
             raise
         if self._log is not None:
             await in_thread_to_the_end(self._end, list(result.all_messages()), None)
@@ -62,8 +64,8 @@ class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # Any if it 
 
     async def before_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any) -> Any:
         """Records a call before it runs."""
-        if isinstance(self._target, WakelogConversationStore) and ctx.conversation_id:
-            await in_thread_to_the_end(self._record_intent, str(ctx.conversation_id), call)
+        if self._conversations is not None and ctx.conversation_id:
+            await in_thread_to_the_end(self._record_intent, self._conversations, str(ctx.conversation_id), call)
         return args
 
     def _sync(self, messages: list[Any], *, ends: bool = False) -> None:
@@ -86,15 +88,8 @@ class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # Any if it 
         if log.session.log.part("turn")["status"] == "open":
             log.session.append(EventDraft(_ending(error), actor="runtime"))
 
-    def _fail_unsaved(self, conversation_id: str, error: BaseException) -> None:
-        """Ends the turn that calls of the run have opened, if they did."""
-        assert isinstance(self._target, WakelogConversationStore)
-        if (log := self._target.find_log(conversation_id)) is not None and log.has_unsaved_turn():
-            log.session.append(EventDraft(_ending(error), actor="runtime"))
-
-    def _record_intent(self, conversation_id: str, call: Any) -> None:
-        assert isinstance(self._target, WakelogConversationStore)
-        session = self._target.opened(conversation_id)
+    def _record_intent(self, conversations: WakelogConversationStore, conversation_id: str, call: Any) -> None:
+        session = conversations.opened(conversation_id)
         if call.tool_call_id in session.log.part("pending_actions"):
             return
         input = storable(call.args_as_dict())
@@ -106,6 +101,12 @@ class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # Any if it 
             EventDraft(requested_call(step)),
             EventDraft(ev.ActionStarted(action=step.id), actor="runtime"),
         )
+
+
+def _fail_unsaved(conversations: WakelogConversationStore, conversation_id: str, error: BaseException) -> None:
+    """Ends the turn that calls of the run have opened, if they did."""
+    if (log := conversations.find_log(conversation_id)) is not None and log.has_unsaved_turn():
+        log.session.append(EventDraft(_ending(error), actor="runtime"))
 
 
 def _ending(error: BaseException | None) -> ev.TurnEnded:
