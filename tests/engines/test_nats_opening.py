@@ -10,8 +10,8 @@ import pytest
 
 import wakelog
 from tests.engines.nats_server import NatsServer
-from tests.ports import free_port
 from tests.engines.test_nats import engine_on
+from tests.ports import free_port
 from wakelog.cli.app import run
 from wakelog.engines.nats import NatsEngine
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError, UnsupportedError
