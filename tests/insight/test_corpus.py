@@ -123,7 +123,8 @@ _IMPORTED = ("claude-code", "entire-checkpoints", "codex-rollout", "gemini-cli")
 
 
 def test_an_imported_transcript_gives_the_same_decisions_as_the_labelled_one() -> None:
-    """The figures are made with a reader of our own, for the positions of the labels; sessions come from importers."""
+    """The figures are made with a reader of our own, for the positions of the labels; sessions come from importers.
+    It reads no sub-agents that stand between the lines of their parent."""
     more = [label for label in load_labels(LABELS / "reader_a.json") if half_of(label["key"]) == "read"]
     labels = [*load_labels(), *load_labels(LABELS / "fresh.json"), *more]
     files = {label["file"] for label in labels if label["file"].startswith(_IMPORTED)}
@@ -135,8 +136,12 @@ def test_an_imported_transcript_gives_the_same_decisions_as_the_labelled_one() -
         wanted |= {(file, texts[(s.seq, s.block)][s.start : s.end]) for s in spans}
         with wakelog.open("memory:") as store:
             import_transcript(store, CORPUS / file)
-            for head in store.sessions():
-                items = store.resume(head.session).insight(f"@1..@{head.turn}", all=True).of("decision")
+            heads = {head.session: head for head in store.sessions()}
+            for id, head in heads.items():
+                session = store.resume(id)
+                if session.log.entry(1).body.get("spawner", "").partition("@")[0] in heads:
+                    continue
+                items = session.insight(f"@1..@{head.turn}", all=True).of("decision")
                 found |= {(file, item.quote) for item in items if item.score >= DEFAULT_SCORE}
     assert len(wanted) > 20
-    assert len(wanted & found) >= 0.9 * len(wanted | found)
+    assert len(wanted & found) >= 0.95 * len(wanted | found)

@@ -67,6 +67,18 @@ def test_of_one_long_text_only_the_best_sentence_is_shown_by_default() -> None:
     assert [scene.quote(f) for f in _shown(scene)] == [CHOICE]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "To confirm, you would like to cancel the second booking, which can be refunded because it is insured.",
+        "Suggested next step: run the linter over the package, because two signatures changed.",
+        "The next step is to build the image, since the base has changed.",
+    ],
+)
+def test_a_question_back_and_a_next_step_are_no_decisions(said: str) -> None:
+    assert not _shown(Scene().edits().says(said))
+
+
 def test_what_was_done_is_a_decision_of_the_effect_before() -> None:
     scene = Scene().edits("tools.py").says("I removed the alias since it does not appear in the documentation.")
     [found] = _shown(scene)

@@ -410,6 +410,7 @@ DIRECTS: Final = phrases(
 
 OFFERS: Final = phrases(
     r"""
+    ^(?:(?:the|my|your|suggested|recommended|possible|immediate) )*next steps?\b
     ^(?:if|when|unless) (?:you|the user|they)
     let me know|would you like|feel free
     please (?:let|provide|confirm)
@@ -421,6 +422,7 @@ RETELLS: Final = phrases(
     ^(?:so |but |and |okay,? |ok,? |now |here )*(?:the|this) <who>(?: description| message)?(?: \w+)? <tells>
     ^they(?:'re| are)? (?:want|ask|asking|noting|saying|mention)\w*
     ^the suggested fix
+    ^to (?:confirm|clarify|recap|summari[sz]e)\b
     ^(?:this|that|it) (?:is|was|might be|may be|could be) (?:probably |likely )?because
     ^(?:this|that|it) (?:seems|looks|appears|makes sense)
     ^as (?:suggested|requested|expected)
