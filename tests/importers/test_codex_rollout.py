@@ -10,6 +10,7 @@ import pytest
 import zstandard
 
 import wakelog
+from tests.every import every
 from tests.importers.corpus import records_of
 from tests.importers.growth import check_growth, prefixes, seen_once, seen_sessions
 from tests.importers.samples import (
@@ -323,6 +324,56 @@ def test_commands_that_a_program_of_the_model_ran_are_calls_inside_it(tmp_path: 
     inside = {e.body["action"]: e.body.get("inside", "") for e in session.log.entries() if e.kind == "action.recorded"}
     assert inside["x"] == "c"
     assert Seen(session).calls["x"].outcome == "failed"
+
+
+@every("is_late", (False, True))
+def test_files_that_a_program_of_the_model_patched_are_changes_inside_it(is_late: bool, tmp_path: Path) -> None:
+    diff = "--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n-one\n+1\n two\n"
+    patched = {
+        "/srv/app/new.py": {"type": "add", "content": "one\ntwo\n"},
+        "/srv/app/gone.py": {"type": "delete", "content": "x\n"},
+        "/srv/app/old.py": {"type": "update", "unified_diff": diff, "move_path": "/srv/app/moved.py"},
+    }
+    again = {"/srv/app/new.py": {"type": "update", "unified_diff": diff, "move_path": None}}
+    ends = [
+        event("patch_apply_end", call_id="exec-1", success=True, stdout="Success.", changes=patched),
+        event("item_completed", item={"type": "FileChange", "id": "exec-1", "changes": patched, "status": "completed"}),
+        event("item_completed", item={"type": "FileChange", "id": "exec-2", "changes": again, "status": "completed"}),
+        event("patch_apply_end", call_id="exec-3", success=False, stderr="no such file", changes=again),
+    ]
+    answer = item("custom_tool_call_output", call_id="c", output="ok")
+    lines = [
+        meta(),
+        *prompt("Go", TURN),
+        item("custom_tool_call", call_id="c", name="exec", input="patch()"),
+        *([answer, *ends] if is_late else [*ends, answer]),
+    ]
+    path = write_lines(tmp_path / f"rollout-{is_late}.jsonl", lines)
+    store = wakelog.open("memory:")
+    session = store.resume(import_transcript(store, path).sessions[0].name)
+    bodies = [e.body for e in session.log.entries() if e.kind == "action.recorded" and e.body["tool"] == "apply_patch"]
+    assert [(b["action"], b["inside"], b.get("outcome", "succeeded")) for b in bodies] == [
+        ("exec-1", "c", "succeeded"),
+        ("exec-2", "c", "succeeded"),
+        ("exec-3", "c", "failed"),
+    ]
+    assert Seen(session).files == [
+        ("new.py", "created", 2, 0),
+        ("gone.py", "deleted", 0, 1),
+        ("old.py", "deleted", 0, 1),
+        ("moved.py", "created", 1, 0),
+        ("new.py", "modified", 1, 1),
+    ]
+    last = [e for e in session.log.entries() if e.kind == "file.changed"][-1]
+    assert session.log.value(last, last.body["after"]) == "1\ntwo\n"
+
+
+def test_context_in_the_same_message_as_the_prompt_is_not_part_of_it(tmp_path: Path) -> None:
+    context = "<environment_context>\n  <cwd>/demo</cwd>\n</environment_context>"
+    both = [{"type": "input_text", "text": "Make it"}, {"type": "input_text", "text": context}]
+    lines = [meta(), item("message", role="user", content=both), event("user_message", message="Make it")]
+    found = seen(tmp_path, [*lines, message("assistant", "Made")])
+    assert (found.prompts(), found.named("context")) == (["Make it"], [context])
 
 
 def test_turns_that_were_taken_back_are_out_of_view(tmp_path: Path) -> None:

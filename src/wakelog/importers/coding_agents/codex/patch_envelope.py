@@ -9,14 +9,17 @@ from __future__ import annotations
 import os.path
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from wakelog.importers.common.file_changes import TrackedFiles, file_change
 from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_dict, text_in
 
 _SECTION = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+?)\s*$")
 _MOVE = re.compile(r"\*\*\* Move to: (.+?)\s*$")
+_SIGNS = {"add": ("+", "Add"), "delete": ("-", "Delete")}
 BEGIN, END, END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
 
 
@@ -52,6 +55,19 @@ def patch_sections(text: str) -> Iterator[PatchSection]:
         yield PatchSection(change, path, lines, move)
 
 
+def change_sections(changes: dict[str, Any]) -> Iterator[PatchSection]:
+    """The sections of a patch from the event at its end, which has a unified diff of each file."""
+    for path, each in changes.items():
+        change = as_dict(each)
+        if text_in(change, "type") == "update":
+            lines = [line for line in text_in(change, "unified_diff").splitlines() if line[:4] not in ("--- ", "+++ ")]
+            hunks = ["@@" if line.startswith("@@") else line for line in lines]
+            yield PatchSection("Update", path, hunks, text_in(change, "move_path"))
+        elif text_in(change, "type") in _SIGNS:
+            sign, name = _SIGNS[change["type"]]
+            yield PatchSection(name, path, [sign + line for line in text_in(change, "content").splitlines()])
+
+
 class PatchedFiles:
     """The files that the patches of one transcript change."""
 
@@ -61,6 +77,10 @@ class PatchedFiles:
     def apply(self, patch: str, folder: str) -> tuple[FileChanged, ...]:
         """The changes of a patch that succeeded."""
         return tuple(c for section in patch_sections(patch) for c in self._change(section, folder))
+
+    def apply_changes(self, changes: dict[str, Any], folder: str) -> tuple[FileChanged, ...]:
+        """The changes that the event at the end of a patch lists."""
+        return tuple(c for section in change_sections(changes) for c in self._change(section, folder))
 
     def _change(self, section: PatchSection, folder: str) -> Iterator[FileChanged]:
         path = _absolute(section.path, folder)
@@ -72,6 +92,8 @@ class PatchedFiles:
             yield file_change(path, folder=folder, after=after, change="created", lines=(added, 0))
         elif section.change == "Delete":
             after = None
+            if before is None and section.lines:
+                before = "".join(line[1:] + "\n" for line in section.lines)
             count = before.count("\n") if before else 0
             yield file_change(path, folder=folder, before=before, change="deleted", lines=(0, count))
         else:

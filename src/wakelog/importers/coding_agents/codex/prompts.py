@@ -51,7 +51,9 @@ class PromptQueue:
         plain = plain_content(content)
         place = self._place_of(blocks_text(plain))
         if place >= 0:
-            plain = self._waiting.pop(place)[1]
+            said, plain = plain, self._waiting.pop(place)[1]
+            plain, added = _without_context(plain, said)
+            self._waiting += [("user", added)] if added else []
         if place >= 0 or not self._last or blocks_text(plain) != self._last:
             yield from self._prompt(plain, turn, is_queued=is_queued)
         yield from self._flush_contexts()
@@ -93,6 +95,14 @@ def _context_message(role: str, content: Any) -> MessageStep:
     if role == "user":
         return MessageStep("user", content, name="context", trust="unverified")
     return MessageStep("system", content, name="context")
+
+
+def _without_context(content: Value, said: Value) -> tuple[Value, str]:
+    """Splits off the context that Codex put into the same message as the user's words."""
+    if not isinstance(content, str) or not isinstance(said, str) or not said.strip() or said.strip() not in content:
+        return content, ""
+    added = content.replace(said.strip(), "", 1).strip()
+    return (said, added) if added and is_context(added) else (content, "")
 
 
 def _split_request(content: Any) -> tuple[str, Value]:

@@ -40,6 +40,8 @@ from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
 NAME = "codex-rollout"
+PROGRAM = "exec"
+"""The tool that runs a program of the model, which makes calls of its own."""
 TITLE = "Codex"
 _TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _ITEMS = frozenset({"message", "reasoning", "function_call", "function_call_output", "local_shell_call"})
@@ -97,6 +99,8 @@ class _Reader:
         self._calls: dict[str, tuple[str, str, str, str]] = {}
         """Calls without a result, by the tool's id: id here, tool, patch, folder."""
         self._answered: set[str] = set()
+        self._ran = ""
+        """The last program of the model that ran in this turn."""
         self._details: dict[str, dict[str, Any]] = {}
         self._unmatched_texts: list[str] = []
         """Text that was shown, but did not come as an item yet."""
@@ -215,8 +219,9 @@ class _Reader:
         yield self._match_result(given_id, result)
 
     def _match_result(self, given_id: str, result: st.ResultStep) -> st.ResultStep:
-        id, _, patch, folder = self._calls.pop(given_id, (given_id or f"call-{self._record_id}", "", "", ""))
+        id, tool, patch, folder = self._calls.pop(given_id, (given_id or f"call-{self._record_id}", "", "", ""))
         self._answered.add(given_id)
+        self._ran = id if tool == PROGRAM else self._ran
         files = self._files.apply(patch, folder) if patch and result.outcome == "succeeded" else ()
         return msgspec.structs.replace(result, id=id, files=files)
 
@@ -248,6 +253,8 @@ class _Reader:
                 yield st.LabelsStep({"title": event["thread_name"][:200]})
             case "error" | "stream_error" if isinstance(event.get("message"), str):
                 yield st.MessageStep("system", event["message"], name="error")
+            case "patch_apply_end" if self._is_unknown(text_in(event, "call_id")):
+                yield from self._patched(text_in(event, "call_id"), event)
             case "exec_command_end" | "mcp_tool_call_end" | "patch_apply_end":
                 self._details[text_in(event, "call_id")] = details_of(event)
             case "item_completed" if isinstance(event.get("item"), dict):
@@ -255,6 +262,7 @@ class _Reader:
 
     def _user_message(self, message: Any, images: list[Any]) -> Iterator[st.Step]:
         yield from self._say_unmatched_texts()
+        self._ran = ""
         content = [{"text": message}, *images] if images else message
         is_queued = bool(self._turn) and self._turn == self._prompted
         yield from self._prompts.confirm(content, self._turn, is_queued=is_queued)
@@ -282,13 +290,30 @@ class _Reader:
                 yield from self._user_message(blocks_text(blocks), [b for b in blocks if "image_url" in b])
             case "CommandExecution" | "McpToolCall" | "FileChange" if given_id in self._calls:
                 self._details[given_id] = details_of(item)
-            case "CommandExecution" if given_id and given_id not in self._answered:
-                # A command that a program of the model ran has no item of its own.
-                outer = next(reversed(self._calls.values()), ("",))[0]
+            # What a program of the model did has no item of its own.
+            case "CommandExecution" if self._is_unknown(given_id):
                 given = {"command": item.get("command"), "workdir": item.get("cwd")}
-                yield from self._asked(given_id, "exec_command", given, outer)
+                yield from self._asked(given_id, "exec_command", given, self._program())
                 result, _ = result_of(given_id, item.get("aggregated_output"), details_of(item), "exec_command")
                 yield self._match_result(given_id, result)
+            case "FileChange" if self._is_unknown(given_id):
+                yield from self._patched(given_id, item)
+
+    def _is_unknown(self, given_id: str) -> bool:
+        return bool(given_id) and given_id not in self._calls and given_id not in self._answered
+
+    def _program(self) -> str:
+        """The call that runs a program of the model, or ran it last."""
+        return next(reversed(self._calls.values()), ("",))[0] or self._ran
+
+    def _patched(self, given_id: str, event: dict[str, Any]) -> Iterator[st.Step]:
+        changes = as_dict(event.get("changes"))
+        given = {path: text_in(as_dict(change), "type") for path, change in changes.items()}
+        yield from self._asked(given_id, "apply_patch", {"changes": given}, self._program())
+        result, _ = result_of(given_id, event.get("stdout") or event.get("stderr"), details_of(event), "apply_patch")
+        result = self._match_result(given_id, result)
+        files = self._files.apply_changes(changes, self._folder) if result.outcome == "succeeded" else ()
+        yield msgspec.structs.replace(result, files=files)
 
     def _roll_back(self, turns: Any) -> Iterator[st.Step]:
         count = as_count(turns)
