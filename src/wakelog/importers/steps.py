@@ -25,7 +25,8 @@ Outcome = Literal["succeeded", "failed", "timed_out", "denied", "cancelled", "in
 
 
 class PromptStep(msgspec.Struct, frozen=True, gc=False):
-    """A user's input that starts a turn. `id` is the tool's own id of the turn, if it has one."""
+    """A user's input that starts a turn; None if no person asked for it. `id` is the tool's own id of the turn, if it
+    has one."""
 
     content: Value
     id: str = ""
@@ -80,6 +81,15 @@ class ResultStep(msgspec.Struct, frozen=True, gc=False):
     cost: Cost = Cost()
     child: str = ""
     """If the call was a sub-agent: the origin of its transcript."""
+    is_launch: bool = False
+    """The sub-agent was only started. A `ReturnStep` says how it ended."""
+
+
+class ReturnStep(msgspec.Struct, frozen=True, gc=False):
+    """A sub-agent that worked in the background has ended."""
+
+    child: str
+    outcome: Outcome = "succeeded"
 
 
 class TurnEndStep(msgspec.Struct, frozen=True, gc=False):
@@ -146,6 +156,7 @@ Step = (
     | ReplyStep
     | CallStep
     | ResultStep
+    | ReturnStep
     | TurnEndStep
     | RewindStep
     | CompactionStep

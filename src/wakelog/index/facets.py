@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from wakelog.model.agent_words import is_aside, strip_agent_tags
 from wakelog.model.calls import BEGIN_KINDS, outcome_of
 from wakelog.model.document import agent_ops
 from wakelog.model.events import KINDS
@@ -161,7 +162,7 @@ def facets_of(kind: str, body: dict[str, Value], fetch: Fetch, *, has_text: bool
         return out  # half of all events have no text
     fields = _SUMMARY.get(kind, ())
     if not has_text and fields and (line := _first_said(fields, kind, body, fetch)):
-        out.summary = one_line(line)
+        out.summary = _summary(body, line)
         return out
     said = {field: text_of(value, fetch) for field, value in _said(kind, body) if value is not None}
     if "output_summary" in said and _repeats(said["output_summary"], said.get("output", "")):
@@ -175,8 +176,12 @@ def facets_of(kind: str, body: dict[str, Value], fetch: Fetch, *, has_text: bool
         if said.get(field):
             line = said[field]
             break
-    out.summary = one_line(line)
+    out.summary = _summary(body, line)
     return out
+
+
+def _summary(body: dict[str, Value], line: str) -> str:
+    return one_line(strip_agent_tags(line) if is_aside(body) else line)
 
 
 def _first_said(fields: tuple[str, ...], kind: str, body: dict[str, Value], fetch: Fetch) -> str:

@@ -12,18 +12,24 @@ from typing import Final
 
 from wakelog.model.values import Value
 
+NOTICE: Final = "notice"
 ASIDES: Final = {
     "meta": "agent's note",
     "context": "context",
     "command": "command",
     "interrupt": "interrupt",
     "queued": "queued",
+    NOTICE: "notice",
 }
-"""Names of messages that are not prompts, and the word shown for each."""
+"""Names of messages that are not prompts, and the word shown for each. A notice made the agent work, like a prompt."""
 
 _TAGS: Final = re.compile(
     r"</?(?:tool_use_error|local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)|command-(?:name|message"
-    r"|args)|system-reminder|user-memory-input|task-notification)>"
+    r"|args)|system-reminder|user-memory-input|(?:task-notification|teammate-message|cross-session-message"
+    r"|scheduled-task)(?:\s[^<>]*)?)>"
+)
+_TASK: Final = re.compile(
+    r"<(task-id|tool-use-id|output-file|status|usage)>.*?</\1>\s*|</?(?:summary|result|note)>", re.DOTALL
 )
 _MESSAGE: Final = re.compile(r"<command-message>.*?</command-message>\s*", re.DOTALL)
 _NUMBERED: Final = re.compile(r"\s*\d+(?:→|\t)")
@@ -40,6 +46,8 @@ def strip_agent_tags(text: str) -> str:
         return text
     if "<command-name>" in text:  # the message repeats the name
         text = _MESSAGE.sub("", text)
+    if "<task-notification>" in text:  # its summary says the rest in words
+        text = _TASK.sub("", text)
     return _TAGS.sub("", text).strip()
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
+from wakelog.model.agent_words import NOTICE, strip_agent_tags
 from wakelog.model.ids import Seq
 from wakelog.model.parts import content_text
 from wakelog.timeline.messages import content_of
@@ -27,27 +28,32 @@ INPUT_WITHIN = 50
 
 
 class TurnWords(msgspec.Struct, frozen=True):
-    """What a turn was asked to do, in which event, when, and by whom: a person, or the agent that started this
-    session."""
+    """What a turn was asked to do, in which event, when, and by whom: a person, the agent that started this session, or
+    the agent's own program."""
 
     turn: int
     seq: Seq
     text: str
     at: int
-    by: Literal["user", "agent"]
+    by: Literal["user", "agent", "program"]
 
 
 def request_of_turn(log: Log, turn: int) -> TurnWords | None:
-    """What a turn was asked to do. If its own words only say to continue, this is what the nearest earlier turn was
-    asked to do: then `seq` and `text` are those of the earlier words, and `turn` is still the given turn."""
+    """What a turn was asked to do. If its own words only say to continue, or are a notice of the program, this is what
+    the nearest earlier turn was asked to do: then `seq` and `text` are those of the earlier words, and `turn` is still
+    the given turn."""
     own = words = words_of_turn(log, turn)
     before = turn
-    while words is not None and _GO_ON.fullmatch(words.text) and before > max(1, turn - BACK_MAX):
+    while words is not None and _goes_on(words) and before > max(1, turn - BACK_MAX):
         before -= 1
         words = words_of_turn(log, before) or words
-    if own is None or words is None or _GO_ON.fullmatch(words.text):
+    if own is None or words is None or _goes_on(words):
         return own
     return msgspec.structs.replace(words, turn=turn)
+
+
+def _goes_on(words: TurnWords) -> bool:
+    return words.by == "program" or bool(_GO_ON.fullmatch(words.text))
 
 
 def words_of_turn(log: Log, turn: int) -> TurnWords | None:
@@ -63,6 +69,8 @@ def words_of_turn(log: Log, turn: int) -> TurnWords | None:
             continue
         content = content_of(log, entry, field)
         text = (content if isinstance(content, str) else content_text(content)).strip()
+        if text and entry.body.get("name") == NOTICE:
+            return TurnWords(turn, entry.seq, strip_agent_tags(text), entry.happened_at, "program")
         if text:
             is_spawned = bool(log.entry(1).body.get("spawner"))
             return TurnWords(turn, entry.seq, text, entry.happened_at, "agent" if is_spawned else "user")

@@ -51,13 +51,15 @@ def say_wrapped(ctx: CommandContext, text: str, **style: Any) -> None:
 
 # The way back to the origins
 
+_ASKERS = {"user": "you", "agent": "the agent that started it", "program": "the agent's program"}
+
 
 def asked_line(ctx: CommandContext, session: Session[Any], found: Why) -> str:
     """The turn, and the words that asked for it: `@7 Edit ← "make sessions last a week" (you, 3 Nov)`."""
     asked = found.asked
     if asked is None:
         return ""
-    who = "you" if asked.by == "user" else "the agent that started it"
+    who = _ASKERS[asked.by]
     front = " ".join(filter(None, (f"@{asked.turn}", found.tool, glyph("from"))))
     is_timed = has_time(session, asked.at, session.log.entry(asked.seq).header.at)
     tail = f"({who}, {day(asked.at, ctx.store.clock(), utc=ctx.utc)})" if is_timed else f"({who})"

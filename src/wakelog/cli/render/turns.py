@@ -19,6 +19,7 @@ from wakelog.cli.render.table import Cell, Row, lay_out
 from wakelog.cli.render.values import preview, text_of
 from wakelog.cli.text import clock, count, duration, fit, fit_path, glyph, money, other_time, pluralize, width
 from wakelog.log.reader import Entry
+from wakelog.model.agent_words import is_aside, strip_agent_tags
 from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.document import decision_words
 from wakelog.model.ids import Seq
@@ -115,6 +116,11 @@ def _finish(row: TurnSummary, view: list[tuple[Seq, Seq]], kept: KeptTotals) -> 
     return row
 
 
+def _words(session: Session[Any], entry: Entry, field: str) -> str:
+    words = preview(session, entry, entry.body.get(field))
+    return strip_agent_tags(words) if is_aside(entry.body) else words
+
+
 def _count(session: Session[Any], row: TurnSummary, entry: Entry) -> None:
     header, body, kind = entry.header, entry.body, entry.kind
     if kind == "turn.started":
@@ -128,7 +134,7 @@ def _count(session: Session[Any], row: TurnSummary, entry: Entry) -> None:
         at=entry.happened_at,
         effect=text_of(body.get("effect", "")),
         outcome=text_of(body.get("outcome", "completed")),
-        summary=lambda: preview(session, entry, body.get("input" if kind == "turn.started" else "content")),
+        summary=lambda: _words(session, entry, "input" if kind == "turn.started" else "content"),
         is_pruned=not entry.record.body,
     )
     if kind == "decision.made" and not row.decision and "choice" in body:

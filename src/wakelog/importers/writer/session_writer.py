@@ -248,6 +248,8 @@ class SessionWriter:
                 self._calls.add(step)
             case st.ResultStep():
                 self._write_result(step)
+            case st.ReturnStep():
+                self._put(ev.SubagentReturned(session=self._child(step.child), outcome=step.outcome), actor="runtime")
             case st.TurnEndStep():
                 if self._turn:
                     self._end_turn(step.outcome, step.error)
@@ -289,7 +291,7 @@ class SessionWriter:
         self._end_open_turn()
         self._calls.asked.clear()
         event = ev.TurnStarted(input=self._store_images(prompt.content), id=self.known.turn_id(prompt.id))
-        self._put(event, actor="user")
+        self._put(event, actor="user" if prompt.content is not None else "runtime")
         self._turn = True
         self._signs.clear()
         self.turns += 1
@@ -384,14 +386,17 @@ class SessionWriter:
 
     def _write_call(self, call: st.CallStep, step: st.ResultStep, *, was_pending: bool = False) -> None:
         """Writes a call with its result, or the result alone if the call was pending in the log."""
-        # The sub-agent's session may not exist yet.
-        child = self._store.reserve(self._named(step.child)) if step.child and not self._dry_run else ""
+        child = self._child(step.child) if step.child else ""
         if step.child:
             self._put(ev.SubagentSpawned(session=child, task=task_of(call)))
         output = self._store_images(step.output)
         self._put_call(settled_call(step, output) if was_pending else recorded_call(call, step, output), call)
-        if step.child:
+        if step.child and not step.is_launch:
             self._put(ev.SubagentReturned(session=child, outcome=step.outcome), actor="runtime")
+
+    def _child(self, origin: str) -> str:
+        """The session of a sub-agent, which may not exist yet."""
+        return self._store.reserve(self._named(origin)) if not self._dry_run else ""
 
     def _wait_for_answers(self) -> None:
         """At the end of the file: a call without a result is pending, not lost."""

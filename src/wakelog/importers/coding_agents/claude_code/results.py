@@ -22,6 +22,7 @@ _DENIED = re.compile(
 )
 _SIBLING = re.compile(r"<tool_use_error>Sibling tool call errored|Sibling tool call errored")
 _INTERRUPTED = re.compile(r"\[Request interrupted by user")
+_DENIALS: dict[str, Outcome] = {"cancelled": "cancelled", "interrupted": "interrupted"}
 NUMBERED_MAX = 4000
 _ID_MAX = 128
 
@@ -31,12 +32,12 @@ def is_id(given: Any) -> bool:
     return isinstance(given, str) and given.isascii() and 0 < len(given) <= _ID_MAX
 
 
-def result_of(block: dict[str, Any], structured: Any, folder: str, origin: str) -> ResultStep:
-    """Reads a tool_result block with its `toolUseResult`."""
+def result_of(block: dict[str, Any], structured: Any, folder: str, origin: str, denial: str = "") -> ResultStep:
+    """Reads a tool_result block with its `toolUseResult`. `denial` is what kept the call from running, if anything."""
     output = join_texts(block.get("content"))
     output = "" if output is None else output  # so that it differs from a call without a result
     text = as_text(output)
-    outcome = _outcome(block, structured, text)
+    outcome = _outcome(block, structured, text, denial)
     details = as_dict(structured)
     agent = details.get("agentId")
     took_ms = details.get("totalDurationMs") or details.get("durationMs")
@@ -48,6 +49,7 @@ def result_of(block: dict[str, Any], structured: Any, folder: str, origin: str) 
         files=_changed_files(details, folder) if outcome == "succeeded" else (),
         cost=Cost(duration_us=duration(took_ms) // 1000),
         child=f"{origin}/agent-{agent}" if is_id(agent) else "",
+        is_launch=details.get("status") == "async_launched",
     )
 
 
@@ -111,11 +113,13 @@ def _first_numbers(mark: str) -> list[str]:
     return [f"{n:>6}{mark}" for n in range(1, NUMBERED_MAX + 1)]
 
 
-def _outcome(block: dict[str, Any], structured: Any, text: str) -> Outcome:
+def _outcome(block: dict[str, Any], structured: Any, text: str, denial: str) -> Outcome:
     if isinstance(structured, dict) and structured.get("interrupted") is True:
         return "interrupted"
     if block.get("is_error") is not True:
         return "succeeded"
+    if denial:
+        return _DENIALS.get(denial, "denied")
     if _SIBLING.match(text):
         return "cancelled"
     if _INTERRUPTED.match(text):

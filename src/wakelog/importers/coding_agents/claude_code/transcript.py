@@ -17,41 +17,47 @@ from typing import Any
 
 import msgspec
 
+from wakelog.errors import WakelogError
 from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.claude_code.results import beyond_result, is_id, result_of
+from wakelog.importers.coding_agents.claude_code.user_lines import ended_task, typed_words, written_as
 from wakelog.importers.common.chat import blocks_text, text_block
 from wakelog.importers.common.file_changes import is_inside
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, home_files, json_lines, line_records
+from wakelog.importers.source.files import (
+    JsonLine,
+    RecordIds,
+    Sample,
+    digest,
+    home_files,
+    json_lines,
+    line_records,
+    read_document,
+)
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.importers.writer.imported_records import COMMON
-from wakelog.model.json_fields import as_list, dicts_in, text_in, without_fields
+from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in, without_fields
 from wakelog.model.usage import Usage, usage_of
 from wakelog.model.values import Value
 
 NAME = "claude-code"
 TITLE = "Claude Code"
-find_in_home = home_files(".claude/projects/**/*.jsonl")
+_TRANSCRIPTS = home_files(".claude/projects/**/*.jsonl")
 _TYPES = frozenset({"user", "assistant", "system", "summary", "progress", "file-history-snapshot", "queue-operation"})
 _AGENT_FILE = re.compile(r"agent-([0-9A-Za-z_-]+)$")
 _COMMON = ("sessionId", "cwd", "version", "gitBranch", "userType", "isSidechain", "entrypoint", "slug", "agentId")
 _HELD = frozenset({"uuid", "message", *_COMMON})
 _MESSAGE_HELD = frozenset({"role", "model", "type", "content"})
 _CONVERSATION = frozenset({st.PromptStep, st.ReplyStep, st.ResultStep})
+_TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
+_RANKS = ("", *_TITLES)
+"""Where a title may come from; the user's own counts most."""
 _LABELS = {"cwd": "project", "gitBranch": "branch", "version": "agent_version"}
-_ASIDE = re.compile(
-    r"\s*<(local-command-stdout|local-command-stderr|local-command-caveat|bash-input|bash-stdout|bash-stderr"
-    r"|task-notification|system-reminder|user-memory-input)>"
-)
-_COMMAND = re.compile(r"\s*<command-(name|message)>")
-_NAME = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
-_ARGS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
-_BUILT_IN = re.compile(
-    r"<command-name>/?(clear|compact|model|config|cost|login|logout|mcp|resume|status|help|exit|doctor|memory|hooks"
-    r"|permissions|agents|vim|theme|terminal-setup|context|usage|plugin|ide|add-dir|export|rename|fast)\s*</command-name>"
-)
-"""Commands of the program itself. No model sees them, so they do not start a turn."""
-INTERRUPTED = "[Request interrupted by user"
+
+
+def find_in_home(home: Path) -> Iterator[Path]:
+    # The journal of a workflow says which of its sub-agents ran.
+    return (path for path in _TRANSCRIPTS(home) if path.name != "journal.jsonl")
 
 
 def recognises(found: Sample) -> bool:
@@ -75,27 +81,39 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
         for key in ("sessionId", "agentId", "cwd", "gitBranch", "version"):
             if isinstance(value.get(key), str):
                 first.setdefault(key, value[key])
-        if "isSidechain" in value:
-            first.setdefault("isSidechain", value["isSidechain"])
+        for key in ("isSidechain", "forkedFrom"):
+            if key in value:
+                first.setdefault(key, value[key])
         if number > 200 or {"sessionId", "cwd", "version"} <= first.keys():
             break
     session = first["sessionId"] if is_id(first.get("sessionId")) else path.stem
     agent = _AGENT_FILE.search(path.stem)
     labels = {label: first.get(key, "") for key, label in _LABELS.items()}
     if agent and (first.get("isSidechain") or first.get("agentId")):
-        head = st.TranscriptHead(f"{session}/agent-{agent[1]}", NAME, labels=labels, parent=session)
+        above = text_in(_about_agent(path), "parentAgentId")
+        parent = f"{session}/agent-{above}" if is_id(above) else session
+        head = st.TranscriptHead(f"{session}/agent-{agent[1]}", NAME, labels=labels, parent=parent)
     else:
         # A session that continues in a new file repeats the old ids there. The file name tells them apart.
         own = path.stem if re.fullmatch(r"[0-9a-f-]{36}", path.stem) else session
+        labels["forked_from"] = text_in(as_dict(first.get("forkedFrom")), "sessionId")
         head = st.TranscriptHead(own, NAME, labels=labels)
     yield st.Transcript(head, lambda: EntryReader(head).records(path))
+
+
+def _about_agent(path: Path) -> dict[str, Any]:
+    """What the file beside a sub-agent's transcript says about the sub-agent."""
+    try:
+        return as_dict(read_document(path.with_suffix(".meta.json")))
+    except WakelogError:
+        return {}
 
 
 class EntryReader:
     """Reads the records of one transcript, in order."""
 
     def __init__(self, head: st.TranscriptHead) -> None:
-        self._origin = head.parent or head.origin
+        self._origin = head.origin.rpartition("/agent-")[0] if head.parent else head.origin
         self._is_agent = bool(head.parent)
         self._ids = RecordIds()
         self._parents: dict[str, str] = {}
@@ -116,6 +134,14 @@ class EntryReader:
         """Calls that start a sub-agent, by their prompt,"""
         self._children: dict[str, str] = {}
         """and the side chains that started with such a prompt, by call."""
+        self._started: dict[str, str] = {}
+        """Sub-agents that work in the background, by task."""
+        self._queued: list[str] = []
+        """What was said to be typed while the agent worked."""
+        self._title = ""
+        """Where the title comes from."""
+        self._summaries: dict[str, str] = {}
+        """Summaries whose last line did not come yet."""
 
     def records(self, path: Path) -> Iterator[tuple[st.SourceRecord, int]]:
         return line_records(json_lines(path), self._ids, self.record)
@@ -178,15 +204,45 @@ class EntryReader:
                 steps.append(st.TurnEndStep())
             case "system" if value.get("subtype") == "local_command" and isinstance(value.get("content"), str):
                 steps.append(st.MessageStep("system", value["content"], name="command"))
-            case "summary" if isinstance(value.get("summary"), str):
-                steps.append(st.LabelsStep({"title": value["summary"][:200]}))
+            case "summary" | "ai-title" | "custom-title" as kind:
+                steps += self._titled(kind, text_in(value, _TITLES[kind]), text_in(value, "leafUuid"))
             case "queue-operation" if value.get("operation") == "enqueue" and isinstance(value.get("content"), str):
-                # Every prompt passes the queue. It only waits there while the agent works.
-                if self._is_working:
-                    steps.append(st.MessageStep("user", value["content"], name="queued"))
+                steps += self._enqueued(value["content"])
+            case "attachment" if isinstance(value.get("attachment"), dict):
+                steps += self._attached(value, value["attachment"], lane)
         if not lane:
+            if self._summaries:
+                steps += self._titled("summary", self._summaries.pop(str(value.get("uuid")), ""))
             self._notice_work(steps)
         return steps
+
+    def _titled(self, kind: str, title: str, about: str = "") -> Iterator[st.Step]:
+        """A title, unless a better one is known. A summary may be of another session, whose last line it names."""
+        if about and about not in self._parents:
+            self._summaries[about] = title
+        elif title and _RANKS.index(kind) >= _RANKS.index(self._title):
+            self._title = kind
+            yield st.LabelsStep({"title": title[:200]})
+
+    def _enqueued(self, words: str) -> Iterator[st.Step]:
+        """What is put into the queue. Every prompt passes it, but only waits there while the agent works. A notice
+        comes again when the agent is told."""
+        if self._is_working and written_as({}, words) != "notice":
+            self._queued.append(words)
+            yield st.MessageStep("user", words, name="queued")
+
+    def _attached(self, value: dict[str, Any], attached: dict[str, Any], lane: str) -> Iterator[st.Step]:
+        """What the agent was told in the middle of a turn. Other attachments are for the program."""
+        words = attached.get("prompt")
+        text = blocks_text(words)
+        if attached.get("type") != "queued_command" or not (text.strip() or _has_other_than_text(words)):
+            return
+        if text in self._queued:
+            self._queued.remove(text)
+        elif written_as(attached, text) in ("notice", "meta"):
+            yield from self._notice(value, words, text, lane)
+        else:
+            yield st.MessageStep("user", words, name="queued")
 
     def _notice_work(self, steps: list[st.Step]) -> None:
         for step in steps:
@@ -226,30 +282,44 @@ class EntryReader:
         for block in results:
             structured = value.get("toolUseResult") if len(results) == 1 else None
             folder = self._last.get("cwd") or str(value.get("cwd") or "")
-            answer = result_of(block, structured, folder, self._origin)
+            answer = result_of(block, structured, folder, self._origin, text_in(value, "toolDenialKind"))
             if not answer.child and answer.id in self._children:
                 answer = msgspec.structs.replace(answer, child=self._children[answer.id])
+            if answer.child and answer.is_launch:
+                self._started[answer.child.rpartition("/agent-")[2]] = answer.child
             yield answer
         words: Any = [b for b in blocks if not _is_result(b)] if results else content
         text = blocks_text(words)
         if not words or not (text.strip() or _has_other_than_text(words)):
             return
-        if text.lstrip().startswith(INTERRUPTED):
-            yield st.MessageStep("user", words, name="interrupt")
-            yield st.TurnEndStep("interrupted")
-        elif value.get("isMeta") or results:
-            yield st.MessageStep("user", words, name="meta", trust="unverified")
-        elif _ASIDE.match(text) or (_COMMAND.match(text) and _BUILT_IN.search(text)):
-            yield st.MessageStep("user", words, name="command")
-        else:
-            yield from self._prompt(value, words, lane)
+        match "meta" if results else written_as(value, text):
+            case "interrupt":
+                yield st.MessageStep("user", words, name="interrupt")
+                yield st.TurnEndStep("interrupted")
+            case "notice":
+                yield from self._notice(value, words, text, lane)
+            case "meta":
+                yield st.MessageStep("user", words, name="meta", trust="unverified")
+            case "command":
+                yield st.MessageStep("user", words, name="command")
+            case "prompt":
+                if not lane:
+                    yield from self._detect_rewind(value)
+                yield st.PromptStep(typed_words(words), id=_turn_id(value))
 
-    def _prompt(self, value: dict[str, Any], words: Value, lane: str) -> Iterator[st.Step]:
-        if not lane:
+    def _notice(self, value: dict[str, Any], words: Value, text: str, lane: str) -> Iterator[st.Step]:
+        """What the program tells the agent. An agent that rests goes to work: that is a turn which nobody asked for."""
+        if not self._is_working and not lane:
             yield from self._detect_rewind(value)
-        if isinstance(words, str) and _COMMAND.match(words):
-            words = _typed_command(words)
-        yield st.PromptStep(words, id=str(value.get("promptId") or value.get("uuid") or ""))
+            yield st.PromptStep(None, id=_turn_id(value))
+        yield st.MessageStep("user", words, name="notice", trust="unverified")
+        yield from self._returned(text)
+
+    def _returned(self, text: str) -> Iterator[st.Step]:
+        """The sub-agent that a notice reports as ended."""
+        task, outcome = ended_task(text) or ("", "failed")
+        if task in self._started:
+            yield st.ReturnStep(self._started.pop(task), outcome)
 
     def _detect_rewind(self, value: dict[str, Any]) -> Iterator[st.Step]:
         """Detects that a prompt follows an earlier line than the last one. A prompt without a parent, in a file whose
@@ -288,7 +358,8 @@ class EntryReader:
         id = str(message.get("id") or value.get("uuid") or "")
         model = str(message.get("model") or "")
         if model == "<synthetic>" or value.get("isApiErrorMessage"):
-            yield st.MessageStep("assistant", blocks_text(blocks), name="error")
+            name = "" if value.get("isApiErrorMessage") is False else "error"
+            yield st.MessageStep("assistant", blocks_text(blocks), name=name)
             if value.get("isApiErrorMessage"):  # after its own retries: the agent stops here
                 yield st.TurnEndStep("failed", blocks_text(blocks)[: st.ERROR_MAX])
             return
@@ -310,10 +381,8 @@ class EntryReader:
                 yield st.CallStep(call, tool, given, effect_of(tool, given), group=id)
 
 
-def _typed_command(text: str) -> str:
-    """A slash command as the user typed it."""
-    name, args = _NAME.search(text), _ARGS.search(text)
-    return f"{name[1]} {args[1] if args else ''}".strip() if name else text
+def _turn_id(value: dict[str, Any]) -> str:
+    return str(value.get("promptId") or value.get("uuid") or "")
 
 
 def _is_result(block: Any) -> bool:
@@ -348,6 +417,8 @@ def _is_held(content: Any, steps: list[st.Step]) -> bool:
         match step:
             case st.ReplyStep():
                 return isinstance(content, str) or dicts_in(content) == content
+            case st.PromptStep(content=None):
+                continue  # a message follows
             case st.PromptStep() | st.MessageStep() | st.CompactionStep():
                 held = step.summary if isinstance(step, st.CompactionStep) else step.content
                 return held == content or any(isinstance(s, st.ResultStep) for s in steps)
