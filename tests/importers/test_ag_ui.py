@@ -76,6 +76,20 @@ def test_chunks_end_where_something_else_begins(tmp_path: Path) -> None:
     assert found.calls[0]["input"] == {"a": 1}
 
 
+def test_only_the_first_chunk_of_a_message_must_name_it(tmp_path: Path) -> None:
+    found = imported(
+        tmp_path,
+        started(USER),
+        event("TEXT_MESSAGE_CHUNK", messageId="m1", role="assistant", delta="It "),
+        event("TEXT_MESSAGE_CHUNK", delta="is."),
+        event("TOOL_CALL_CHUNK", toolCallId="c1", toolCallName="note", delta="{}"),
+        event("TEXT_MESSAGE_CHUNK", delta="Noted."),
+        event("TOOL_CALL_RESULT", toolCallId="c1", content="ok"),
+        FINISHED,
+    )
+    assert [said(reply) for reply in found.replies if said(reply)] == ["It is.", "Noted."]
+
+
 def test_the_state_follows_snapshots_and_patches(tmp_path: Path) -> None:
     found = imported(
         tmp_path,

@@ -135,6 +135,8 @@ class ThreadReader:
         if self._chunk and not kind.endswith("_CHUNK"):
             yield from self._end_piece(self._chunk)
         message = _text_of_first(event, "messageId", "message_id")
+        if not message and kind.endswith("_MESSAGE_CHUNK") and self._chunk not in self._open:
+            message = self._chunk  # only the first chunk must name its message
         if kind.startswith(("TEXT_MESSAGE_", "THINKING_TEXT_MESSAGE_", "REASONING_MESSAGE_")):
             yield from self._text(kind, event, message or kind.partition("_")[0])
         elif kind.startswith("TOOL_CALL_"):
