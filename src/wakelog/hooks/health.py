@@ -19,8 +19,9 @@ from wakelog.hooks.agents import AGENTS, HookedAgent, is_ours
 from wakelog.hooks.installation import receipts
 from wakelog.hooks.json_text import BadJsonError, parse
 from wakelog.hooks.spool_files import last_seen_us
-from wakelog.importers.discovery import find_transcripts, home
+from wakelog.importers.discovery import find_transcripts
 from wakelog.importers.formats import get_format
+from wakelog.importers.source.files import own_home
 
 
 class CaptureHealth(msgspec.Struct, frozen=True):
@@ -85,7 +86,7 @@ def _health(agent: HookedAgent, project: Path) -> CaptureHealth:
         tuple(files),
         tuple(event for event in agent.events if event not in events) if files else (),
         last_seen_us(agent.name),
-        sum(1 for _ in get_format(agent.format).find_in_home(home())),
+        sum(1 for _ in get_format(agent.format).find_in_home(own_home())),
         bad,
         off,
         trouble,

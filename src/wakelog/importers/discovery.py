@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import msgspec
 
 from wakelog.errors import UnsupportedError, WakelogError
 from wakelog.importers.formats import all_formats, detect_format
+from wakelog.importers.source.files import own_home
 
 HIDDEN = frozenset({".aider.chat.history.md"})
 """Hidden files that may be transcripts. All others are skipped."""
@@ -29,13 +29,9 @@ class FoundTranscript(msgspec.Struct, frozen=True):
     """Last modification, in microseconds."""
 
 
-def home() -> Path:
-    return Path(os.environ.get("HOME") or Path.home())
-
-
 def find_transcripts(at: Path | None = None, *, since: int = 0) -> list[FoundTranscript]:
     """The transcripts of every known program in a home folder, oldest first, without those older than `since`."""
-    at = at or home()
+    at = at or own_home()
     found = []
     for each in all_formats():
         for path in each.find_in_home(at):

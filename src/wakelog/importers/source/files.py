@@ -11,6 +11,7 @@ import codecs
 import contextlib
 import hashlib
 import json
+import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -104,10 +105,34 @@ def home_files(*patterns: str) -> Callable[[Path], Iterator[Path]]:
     programs without a fixed location."""
 
     def find_in_home(home: Path) -> Iterator[Path]:
-        for pattern in patterns:
-            yield from sorted(path for path in home.glob(pattern) if path.is_file())
+        return files_in([home], *patterns)
 
     return find_in_home
+
+
+def files_in(folders: Iterable[Path], *patterns: str) -> Iterator[Path]:
+    """The files in some folders that match a pattern, each once, also if a folder or file is a link."""
+    seen: set[str] = set()
+    for folder in folders:
+        real, length = os.path.realpath(folder), len(str(folder))
+        for pattern in patterns:
+            for path in sorted(folder.glob(pattern)):
+                if path.is_file():
+                    place = os.path.realpath(path) if path.is_symlink() else real + str(path)[length:]
+                    if place not in seen:
+                        seen.add(place)
+                        yield path
+
+
+def moved_folders(home: Path, variable: str) -> list[Path]:
+    """The folder that an environment variable names, because a user moved a program's data there. The environment is
+    that of one user, and says nothing about other homes."""
+    given = os.environ.get(variable, "").strip()
+    return [Path(given).expanduser()] if given and home == own_home() else []
+
+
+def own_home() -> Path:
+    return Path(os.environ.get("HOME") or Path.home())
 
 
 def open_source(path: Path) -> IO[bytes]:

@@ -29,9 +29,10 @@ from wakelog.importers.source.files import (
     RecordIds,
     Sample,
     digest,
-    home_files,
+    files_in,
     json_lines,
     line_records,
+    moved_folders,
     read_document,
 )
 from wakelog.importers.source.timestamps import microseconds
@@ -42,7 +43,6 @@ from wakelog.model.values import Value
 
 NAME = "claude-code"
 TITLE = "Claude Code"
-_TRANSCRIPTS = home_files(".claude/projects/**/*.jsonl")
 _TYPES = frozenset({"user", "assistant", "system", "summary", "progress", "file-history-snapshot", "queue-operation"})
 _AGENT_FILE = re.compile(r"agent-([0-9A-Za-z_-]+)$")
 _COMMON = ("sessionId", "cwd", "version", "gitBranch", "userType", "isSidechain", "entrypoint", "slug", "agentId")
@@ -56,8 +56,11 @@ _LABELS = {"cwd": "project", "gitBranch": "branch", "version": "agent_version"}
 
 
 def find_in_home(home: Path) -> Iterator[Path]:
+    settings = [home / ".claude", home / ".config/claude", *moved_folders(home, "CLAUDE_CONFIG_DIR")]
+    # `**` does not follow links, and a project's folder may be one.
+    folders = [project for each in settings for project in sorted(each.glob("projects/*/"))]
     # The journal of a workflow says which of its sub-agents ran.
-    return (path for path in _TRANSCRIPTS(home) if path.name != "journal.jsonl")
+    return (path for path in files_in(folders, "**/*.jsonl") if path.name != "journal.jsonl")
 
 
 def recognises(found: Sample) -> bool:

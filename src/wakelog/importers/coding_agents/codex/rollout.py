@@ -33,7 +33,16 @@ from wakelog.importers.coding_agents.codex.usage import TokenCount
 from wakelog.importers.common.amounts import usage_sum
 from wakelog.importers.common.chat import blocks_text, call_block, text_block, thinking_block
 from wakelog.importers.common.file_changes import is_inside
-from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, json_lines, line_records
+from wakelog.importers.source.files import (
+    JsonLine,
+    RecordIds,
+    Sample,
+    digest,
+    files_in,
+    json_lines,
+    line_records,
+    moved_folders,
+)
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.json_fields import as_count, as_dict, as_list, dicts_in, text_in, without_fields
 from wakelog.model.usage import Usage
@@ -46,15 +55,16 @@ TITLE = "Codex"
 _TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _ITEMS = frozenset({"message", "reasoning", "function_call", "function_call_output", "local_shell_call"})
 _HELD = frozenset({"content", "summary", "name", "arguments", "input", "output", "call_id", "action"})
+_FOLDERS = ("sessions", "archived_sessions")
 _READ_ROLES = ("user", "developer", "system")
 _ROLLOUT = re.compile(r"rollout-[\dT-]+?-([0-9a-f]{8}-[0-9a-f-]{27})")
 
 
 def find_in_home(home: Path) -> Iterator[Path]:
-    for folder in ("sessions", "archived_sessions"):
-        plain = set((home / ".codex" / folder).glob("**/rollout-*.jsonl"))
-        packed = (home / ".codex" / folder).glob("**/rollout-*.jsonl.zst")
-        yield from sorted(plain | {p for p in packed if p.with_suffix("") not in plain})
+    folders = [home / ".codex", *moved_folders(home, "CODEX_HOME")]
+    found = list(files_in(folders, *(f"{each}/**/rollout-*.jsonl{end}" for each in _FOLDERS for end in ("", ".zst"))))
+    plain = set(found)
+    return (path for path in found if path.suffix != ".zst" or path.with_suffix("") not in plain)
 
 
 def recognises(found: Sample) -> bool:

@@ -24,10 +24,11 @@ from wakelog.importers.source.files import (
     Sample,
     bad_transcript,
     digest,
-    home_files,
+    files_in,
     json_digest,
     json_lines,
     line_records,
+    moved_folders,
     read_document,
 )
 from wakelog.importers.source.timestamps import microseconds
@@ -36,11 +37,13 @@ from wakelog.model.values import Value
 
 NAME = "gemini-cli"
 TITLE = "Gemini CLI"
-find_in_home = home_files(
-    *(f".gemini/tmp/*/chats/{name}" for name in ("session-*.json", "session-*.jsonl", "*/*.jsonl"))
-)
 _GEMINI = re.compile(rb'"type"\s*:\s*"gemini"')
 _HELD = frozenset({"content", "displayContent", "thoughts", "toolCalls", "tokens", "model"})
+
+
+def find_in_home(home: Path) -> Iterator[Path]:
+    chats = (f".gemini/tmp/*/chats/{name}" for name in ("session-*.json", "session-*.jsonl", "*/*.jsonl"))
+    return files_in([home, *moved_folders(home, "GEMINI_CLI_HOME")], *chats)
 
 
 def recognises(found: Sample) -> bool:

@@ -21,7 +21,7 @@ from wakelog.importers.coding_agents.opencode.store import (
     sessions_in,
 )
 from wakelog.importers.common.file_changes import TrackedFiles
-from wakelog.importers.source.files import Sample, digest
+from wakelog.importers.source.files import Sample, digest, files_in, moved_folders
 from wakelog.importers.source.foreign_database import MAGIC, table_names
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.importers.steps import LabelsStep, NamedStep, SourceRecord, Transcript, TranscriptHead, named_record
@@ -35,12 +35,12 @@ _SESSION = re.compile(rb'"id"\s*:\s*"ses_')
 
 def find_in_home(home: Path) -> Iterator[Path]:
     """The databases, and session files that are in none of them."""
-    data = home / ".local" / "share" / "opencode"
+    folders = [home / ".local" / "share", *moved_folders(home, "XDG_DATA_HOME")]
     known: set[str] = set()
-    for path in sorted(data.glob("opencode*.db")):
+    for path in files_in(folders, "opencode/opencode*.db"):
         yield path
         known |= session_ids(path)
-    for path in sorted((data / "storage" / "session").glob("*/ses_*.json")):
+    for path in files_in(folders, "opencode/storage/session/*/ses_*.json"):
         if path.stem not in known:
             yield path
 
