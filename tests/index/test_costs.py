@@ -209,6 +209,18 @@ def test_a_call_that_was_imported_twice_is_one_call(engine: Engine, index: Index
     assert amounts(index.costs())[2] == 401, "another time, or another amount, is another call"
 
 
+def test_an_answer_that_came_in_parts_is_one_with_its_copy(engine: Engine, index: Index) -> None:
+    grown, copied, longer = open_log(engine), open_log(engine), open_log(engine)
+    call(grown, Cost(10, 3, 13), action="msg_01", at=START_US)
+    call(grown, Cost(0, 97, 97), action="msg_01/2", at=START_US + 1)
+    call(copied, Cost(10, 100, 110), action="msg_01", at=START_US)
+    assert amounts(index.costs())[2] == 110
+    assert amounts(index.costs(grown.id))[2] == amounts(index.costs(copied.id))[2] == 110
+    call(copied, Cost(10, 3, 13), action="msg_02", at=START_US + 9)
+    call(longer, Cost(10, 3, 13), action="msg_01/2", at=START_US + 1)
+    assert amounts(index.costs())[2] == 136, "another answer, or another amount in all, is another call"
+
+
 def test_calls_of_our_own_with_the_same_name_are_not_taken_for_one(engine: Engine, index: Index) -> None:
     for _ in range(2):
         call(open_log(engine), Cost(usd_micros=7), action="model-1")

@@ -3,8 +3,8 @@
 A fork has only its own events, so what it shares is counted for its parent. A sub-agent's session counts by its own
 events. The amount that its spawner recorded at its return is a repetition; it counts only if the sub-agent has no such
 amount itself, because it is in another store or reported nothing. The same holds for a fork and the amount that its
-adopter recorded. A reused result costs nothing the second time. A call that was imported into two sessions is one call.
-Rewound work was paid for and counts.
+adopter recorded. A reused result costs nothing the second time. A call that was imported into two sessions is one call,
+also if one of them has it in parts because its transcript was still growing. Rewound work was paid for and counts.
 
 A question about one session includes its sub-agents and the forks it adopted, and theirs, under the turn that started
 or took them.
@@ -69,18 +69,40 @@ paid as materialized (
     where c.occurred >= :since and c.occurred < :until
 )
 """
+_IS_PART = "replace({0}call, '/', '') <> {0}call"
+_NAME = "rtrim(rtrim({0}call, '0123456789'), '@')"
+_ROOT = f"case when {_IS_PART} then rtrim(rtrim({_NAME}, '0123456789'), '/') else {_NAME} end"
+"""A call without its time and the number of its part: an import of a transcript that grows has the answer `m1` as `m1`
+and `m1/2`. It is one answer with that of a copy of the transcript, if they began together and used the same in all."""
 _SUMS = (
     _PAID
-    + """,
+    + f""",
+parted as materialized (select distinct {_ROOT.format("")} as root from paid where {_IS_PART.format("")}),
+whole as (
+    select paid.session, parted.root, paid.tool, paid.model, paid.id, sum(paid.tokens) as tokens,
+        sum(paid.tokens_out) as tokens_out, min(paid.occurred) as began
+    from parted join paid on {_ROOT.format("paid.")} = parted.root group by 1, 2, 3, 4, 5
+),
+copied as materialized (
+    select session, root, tool, model from (
+        select whole.*, row_number() over (
+            partition by root, tool, model, tokens, tokens_out, began order by id) as time
+        from whole where tokens > 0) told
+    where time > 1
+),
 once as (
     select paid.*, 1 as time from paid where call = ''
     union all
     select * from (
         select paid.*, row_number() over (
             partition by call, tool, model, tokens, tokens_out, usd_micros, duration_us order by id, seq) as time
-        from paid where call <> '') repeated
+        from paid where call <> '' and (not exists (select 1 from copied) or not exists (
+            select 1 from copied where copied.session = paid.session and copied.root = {_ROOT.format("paid.")}
+                and copied.tool = paid.tool and copied.model = paid.model))) repeated
     where time = 1
 ),
+"""
+    + """
 c as (
     select once.*, coalesce(k.bits, 0) as known from once left join (
         select value ->> 0 as sub, cast(value ->> 1 as bigint) as bits from json_each(:known)) k on k.sub = once.sub
