@@ -165,6 +165,9 @@ def test_a_command_that_is_not_there_is_named(shell: Shell) -> None:
         (["env", "A=1", "npx", "-y", "@scope/cli"], "cli"),
         (["claude"], "claude"),
         (["python", "-"], "python"),
+        (["python", "agent.py", "-c", "config"], "agent"),
+        (["sh", "-c", "curl -H 'x-api-key: not-for-a-name' $URL"], "sh"),
+        (["env", "A=1", "node", "-e", "fetch(address)"], "node"),
     ],
 )
 def test_a_session_is_named_after_what_people_think_of(command: list[str], name: str) -> None:

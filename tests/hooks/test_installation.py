@@ -11,6 +11,7 @@ from wakelog.errors import ConflictError, InvalidInputError, WakelogError
 from wakelog.hooks import agents, installation
 from wakelog.hooks.agents import AGENTS, HookedAgent, is_ours
 from wakelog.hooks.installation import store_for
+from wakelog.hooks.json_text import parse
 
 SAY = '{"type": "command", "command": "say done"}'
 GUARD = '{"type":"command","command":"./guard.sh"}'
@@ -128,6 +129,43 @@ def test_what_was_changed_since_stays(home: Path, project: Path, others: str) ->
     assert left == {**wanted, "hooks": {"Stop": stop, "PreToolUse": guard}, "new": True}
 
 
+@pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS)
+@pytest.mark.parametrize("others", ["", "\n", "{}", "{ }", "{\n}\n", '{\n  "hooks": {\n  }\n}\n', '{"a": 1 }'])
+def test_a_file_with_more_at_its_ends_is_otherwise_restored(home, project: Path, agent: HookedAgent, others) -> None:
+    file = agent.settings("user", project)
+    file.parent.mkdir()
+    file.write_text(others)
+    enable(agent, project, mcp=True)
+    file.write_text(f"\n{file.read_text()}\n\n")
+    disable(agent, project)
+    assert file.read_text() == f"\n{others}\n\n"
+
+
+def test_comments_that_were_written_since_stay(home: Path, project: Path) -> None:
+    agent = AGENTS["gemini"]
+    file = agent.settings("user", project)
+    file.parent.mkdir()
+    file.write_text('{\n  "hooks": { // mine\n  }\n}\n')
+    enable(agent, project, mcp=True)
+    there = file.read_text().replace('"timeout": 5000', '"timeout": 9000')
+    file.write_text(there.replace('"mcpServers"', '// a server\n  "mcpServers"'))
+    disable(agent, project)
+    left = file.read_text()
+    assert parse(left, comments=True).value == {"hooks": {}}
+    assert "// mine" in left
+    assert "// a server" in left
+
+
+def test_comments_after_our_table_stay(home: Path, project: Path) -> None:
+    file, _ = AGENTS["codex"].mcp_settings("user", project)
+    file.parent.mkdir()
+    file.write_text('model = "m"\n')
+    enable(AGENTS["codex"], project, mcp=True)
+    file.write_text(file.read_text() + "\n# a note\n[other] # and more\n")
+    disable(AGENTS["codex"], project)
+    assert file.read_text() == 'model = "m"\n\n# a note\n[other] # and more\n'
+
+
 def test_hooks_without_a_receipt_are_removed_too(home: Path, project: Path) -> None:
     agent = AGENTS["codex"]
     file = agent.settings("user", project)
@@ -191,15 +229,23 @@ def test_codex_config_keeps_its_comments(home: Path, project: Path, others: str)
     assert all(line in left for line in others.splitlines() if "#" in line)
 
 
-def test_a_server_of_our_name_that_somebody_else_wrote_stays(home: Path, project: Path) -> None:
-    agent = AGENTS["gemini"]
-    file = agent.settings("user", project)
-    file.parent.mkdir()
-    file.write_text('{"mcpServers": {"wakelog": {"command": "mine"}}}')
+@pytest.mark.parametrize("is_touched", [False, True])
+@pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS)
+def test_a_server_of_our_name_that_somebody_else_wrote_stays(
+    home: Path, project: Path, agent: HookedAgent, is_touched: bool
+) -> None:
+    file, _ = agent.mcp_settings("user", project)
+    file.parent.mkdir(exist_ok=True)
+    theirs = '{"mcpServers": {"wakelog": {"command": "mine"}}}\n'
+    if agent.name == "codex":
+        theirs = '[mcp_servers.wakelog]\ncommand = "mine"\n'
+    file.write_text(theirs)
     enable(agent, project, mcp=True)
-    assert json.loads(file.read_text())["mcpServers"] == {"wakelog": {"command": "mine"}}
+    assert theirs.strip("{}\n") in file.read_text()
+    if is_touched:
+        file.write_text(file.read_text() + "\n")
     disable(agent, project)
-    assert file.read_text() == '{"mcpServers": {"wakelog": {"command": "mine"}}}'
+    assert file.read_text() == theirs + "\n" * is_touched
 
 
 def test_a_link_and_a_mode_survive(home: Path, project: Path) -> None:

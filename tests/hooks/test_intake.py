@@ -487,6 +487,44 @@ def test_a_call_that_gave_an_answer_is_the_transcripts_to_tell(url: str, tmp_pat
     assert "action.requested" not in kinds(url, "gemini-9e9e9e9e")
 
 
+def test_records_of_several_runs_at_once_go_to_the_turns_they_are_of(url: str, tmp_path: Path) -> None:
+    """Nobody ran wakelog until a second run of the agent was killed."""
+    made, other = {"files": {"/w/made.txt": "x\n"}}, {"files": {"/w/made.txt": "y\n"}}
+    make = {"command": "make it", "more": False}
+    _gemini(
+        tmp_path,
+        ("files.before", {**make, "files": {}}),
+        ("files.after", {**make, **made}),
+        ("AfterAgent", {"prompt_response": "ok"}),
+        ("SessionEnd", {"reason": "exit"}),
+    )
+    path = next((tmp_path / "chats").iterdir())
+    answer = [{"functionResponse": {"id": "c1", "response": {"output": "ok"}}}]
+    call = {"id": "c1", "name": "run_shell_command", "args": {"command": "make it"}, "status": "success"}
+    call_made = {**call, "result": answer}
+    first = path.read_text().replace('"content": "ok"', f'"content": "ok", "toolCalls": [{json.dumps(call_made)}]')
+    now = datetime.now(UTC).isoformat()
+    calls = [{**call_made, "id": "c2"}]
+    again = {"id": "m4", "timestamp": now, "type": "gemini", "content": "", "model": "g", "toolCalls": calls}
+    lines = [{"id": "m3", "timestamp": now, "type": "user", "content": [{"text": "and again"}]}, again]
+    path.write_text(first + "".join(json.dumps(line) + "\n" for line in lines))
+    _gemini(
+        tmp_path,
+        ("BeforeAgent", {"prompt": "and again"}),
+        ("files.before", {**make, **made}),
+        ("files.after", {**make, **other}),
+    )
+    take(url)
+    with wakelog.open(url) as store:
+        entries = list(store.resume("gemini-9e9e9e9e").log.entries())
+    changed = [(e.header.turn, e.body["action"], e.body["after"]) for e in entries if e.kind == "file.changed"]
+    assert changed == [(1, "c1", "x\n"), (2, "c2", "y\n")]
+    assert [e.header.turn for e in entries if e.kind == "turn.ended"] == [1]
+    found = [e.kind for e in entries]
+    assert "session.closed" not in found  # the agent went on with it
+    assert "x.hook.session_end" in found
+
+
 def place(branch: str, commit: str = "c1") -> dict[str, str]:
     return {
         "session_id": CLAUDE,

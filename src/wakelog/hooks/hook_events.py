@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from wakelog.codec.canonical import hash_value
-from wakelog.hooks.shell_changes import changes_between
+from wakelog.hooks.shell_changes import ShellCalls
 from wakelog.hooks.spool_files import SpooledRecord
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import storable
@@ -34,6 +34,7 @@ _COMMON = frozenset({"session_id", "transcript_path", "cwd", "hook_event_name", 
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ENDS = frozenset({"UserPromptSubmit", "BeforeAgent", "Stop", "AfterAgent", "StopFailure", "SessionEnd"})
 """After one of these, open questions have no answer any more."""
+_ENDINGS = _ENDS - {"UserPromptSubmit", "BeforeAgent"}
 
 
 class HookedSession:
@@ -48,7 +49,9 @@ class HookedSession:
         pending: dict[str, Any] | None = None,
         labels: dict[str, str] | None = None,
         status: str = "open",
+        newest_turn_us: int = 0,
     ) -> None:
+        """Ends of turns from before `newest_turn_us` are those of earlier turns, which the transcript has ended."""
         self.drafts: list[EventDraft] = []
         self._agent = agent
         self._has_transcript = has_transcript
@@ -57,17 +60,19 @@ class HookedSession:
         self._labels = dict(labels or {})
         self._is_closed = status in ("closed", "archived")
         self._held: dict[str, SpooledRecord] = {}
+        self._shell_calls = ShellCalls()
         self.written_files: set[str] = set()
         """Calls whose file changes are in the log."""
         self._stopped: SpooledRecord | None = None
         """The record that says the turn is over, if the transcript does not say so yet, or never does."""
+        self._newest_turn_us = newest_turn_us
         self._at = 0
 
     def settle(self, now_us: int) -> list[SpooledRecord]:
         """Call after the last record. Returns the records to pass again next time: a running call waits for its end,
         and the end of a turn for the last message in the transcript."""
         left = []
-        for record in [*self._held.values()]:
+        for record in [*self._held.values(), *self._shell_calls.running.values()]:
             if now_us - record.at_us < HELD_US:
                 left.append(msgspec.structs.replace(record, is_held=True))
             elif record.event == "BeforeTool":
@@ -91,7 +96,10 @@ class HookedSession:
         elif event == "SessionStart":
             self._drop_held(is_over=True)  # the agent restarts: it was killed, and no hook reported that
         make = _MAKERS.get(event)
-        if make is not None:
+        if event in _ENDINGS and record.at_us < self._newest_turn_us:
+            if event == "SessionEnd":
+                self._keep_unknown(event, data)  # the agent went on with the session
+        elif make is not None:
             make(self, data, record)
         elif event in _CALLS:
             if not self._has_transcript:
@@ -303,6 +311,7 @@ class HookedSession:
         """A call that was running when the agent ended. Gemini's transcript does not have it, so only its hook reports
         it."""
         held, self._held = self._held, {}
+        self._shell_calls.running.clear()
         for record in held.values() if is_over else ():
             if record.event == "BeforeTool":
                 self._record_cut_off(record)
@@ -327,22 +336,15 @@ class HookedSession:
         event = ev.ResourceTouched(resource=path, category="file", mode="write", why="settings of the agent changed")
         self._put(event, actor="runtime")
 
-    def _files_before(self, data: dict[str, Any], record: SpooledRecord) -> None:
-        self._held[f"files {_files_key(data)}"] = record
-
-    def _files_after(self, data: dict[str, Any], record: SpooledRecord) -> None:
-        held = self._held.pop(f"files {_files_key(data)}", None)
-        for event in changes_between(held, record):
-            if event.action not in self.written_files:
+    def _files_seen(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        ended = self._shell_calls.take(record)
+        if ended is not None and ended.name not in self.written_files:
+            for event in ended.changes:
                 self._put(event, actor="tool")
 
 
 def _call_key(data: dict[str, Any]) -> str:
     return f"{text_in(data, 'tool_name')} {hash_value(storable(data.get('tool_input')))}"
-
-
-def _files_key(data: dict[str, Any]) -> str:
-    return text_in(data, "tool_use_id") or text_in(data, "command")
 
 
 def _error_of(data: dict[str, Any], output: Value) -> ev.Failure | None:
@@ -377,8 +379,8 @@ _MAKERS: dict[str, Maker] = {
     "InstructionsLoaded": HookedSession._instructions,
     "ConfigChange": HookedSession._config,
     "git.seen": HookedSession._git_seen,
-    "files.before": HookedSession._files_before,
-    "files.after": HookedSession._files_after,
+    "files.before": HookedSession._files_seen,
+    "files.after": HookedSession._files_seen,
 }
 _CALLS: dict[str, Maker] = {
     "PreToolUse": HookedSession._ask,

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import stat
+import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from wakelog.atomic_file import atomic_file
 from wakelog.errors import ConflictError, CorruptLogError, InvalidInputError, NotAllowedError
 from wakelog.hooks import hook_entries, mcp_entries
 from wakelog.hooks.agents import HookedAgent, Scope
-from wakelog.hooks.json_text import BadJsonError, Insertion, insert, undo_insertions
+from wakelog.hooks.json_text import BadJsonError, Insertion, insert, is_blank, parse, undo_insertions
 from wakelog.hooks.spool import data_folder, prepare_gaps
 from wakelog.model.described import described
 from wakelog.store.url import chosen_url, user_store
@@ -107,6 +108,8 @@ def _plan(
             )
             after, made = insert(after, step), (*made, *paths)
             insertions += step
+            if not step:  # a server of our name that is not ours
+                what = tuple(kept for kept in what if kept != each)
     receipt = Receipt(
         agent=agent.name,
         what=what,
@@ -147,17 +150,29 @@ def _without_ours(text: str | None, old: Receipt | None, agent: HookedAgent, wha
     """The file without our entries. None if it only exists because of us. `what` is removed even without a receipt."""
     if text is None:
         return None
-    if old is not None and _hash(text) == old.after:
-        base = undo_insertions(text, old.insertions)
-        if base is not None:
-            return None if old.made_file and not base else base
     if old is None:
         return hook_entries.remove_entries(text, agent) if "hooks" in what else text
+    base = undo_insertions(text, old.insertions)
+    if base is not None and _hash(text) == old.after:
+        return None if old.made_file and not base else base
     if "hooks" in old.what:
         text = hook_entries.remove_entries(text, agent, old.made)
     if "mcp" in old.what:
         text = mcp_entries.remove_entry(text, agent, old.path, old.made)
+    if base is not None and _means_the_same(base, text, agent):
+        text = base  # nobody touched our entries, so everything around them stays as it is
     return None if old.made_file and "".join(text.split()) in ("", "{}") else text
+
+
+def _means_the_same(one: str, other: str, agent: HookedAgent) -> bool:
+    def value(text: str) -> object:
+        return {} if is_blank(text) else parse(text, comments=agent.has_comments).value
+
+    with contextlib.suppress(BadJsonError):
+        return value(one) == value(other)
+    with contextlib.suppress(tomllib.TOMLDecodeError):
+        return tomllib.loads(one) == tomllib.loads(other)
+    return False
 
 
 # Files

@@ -29,10 +29,12 @@ from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take
 from wakelog.importers.transcript_import import import_transcript
 from wakelog.importers.writer.hook_capture import CAPTURE
 from wakelog.importers.writer.origins import session_name
+from wakelog.log import Log
 from wakelog.log.deleted_origins import was_deleted
 from wakelog.model.json_fields import text_in
 from wakelog.session import Session
 from wakelog.store import Store
+from wakelog.timeline.points import walk_back
 
 PATIENCE_US = 600 * 1_000_000
 """How long to wait for a transcript that a record names."""
@@ -212,6 +214,7 @@ class _SessionIntake:
             pending=log.part("pending_actions"),
             labels=log.part("labels"),
             status=session.status,
+            newest_turn_us=_newest_turn_us(log) if has_transcript else 0,
         )
         hooked.written_files = self._written
         left: list[SpooledRecord] = []
@@ -225,6 +228,12 @@ class _SessionIntake:
             if drafts and log.engine.known(session.id, id) is None:
                 log.append(*drafts, commit_id=id)
         return left
+
+
+def _newest_turn_us(log: Log) -> int:
+    """When the newest turn began."""
+    started = next((entry for entry in walk_back(log) if entry.kind == "turn.started"), None)
+    return int(started.body.get("occurred_at") or 0) if started is not None else 0
 
 
 def _without_duplicates(records: list[SpooledRecord]) -> Iterator[SpooledRecord]:

@@ -89,10 +89,10 @@ def append_item(text: str, path: JsonPath, value: Any, *, comments: bool = False
 
 
 def remove(text: str, path: JsonPath, *, comments: bool = False) -> str:
-    """The text without the member at `path`, its comma and the blanks before it. Unchanged if there is no such
-    member."""
-    root = parse(text, comments=comments)
-    node = find(root, path[:-1])
+    """The text without the member at `path`, its comma and the blanks around them. Comments there stay. Unchanged if
+    there is no such member."""
+    parser = _Parser(text, comments)
+    node = find(parser.document(), path[:-1])
     if node is None or not node.members:
         return text
     place = next((i for i in reversed(range(len(node.members))) if node.members[i][0] == path[-1]), None)
@@ -100,10 +100,17 @@ def remove(text: str, path: JsonPath, *, comments: bool = False) -> str:
         return text
     _, begin, value = node.members[place]
     if place > 0:
-        return text[: node.members[place - 1][2].end] + text[value.end :]
-    if len(node.members) > 1:
-        return text[:begin] + text[node.members[1][1] :]
-    return text[: node.start + 1] + text[node.end - 1 :]
+        start, end = node.members[place - 1][2].end, value.end
+        comma = parser.skip(start)
+        left = text[start:comma] + text[comma + 1 : begin]
+    elif len(node.members) > 1:
+        start, end = begin, node.members[1][1]
+        comma = parser.skip(value.end)
+        left = text[value.end : comma] + text[comma + 1 : end]
+    else:
+        start, end = node.start + 1, node.end - 1
+        left = text[start:begin] + text[value.end : end]
+    return text[:start] + ("" if is_blank(left) else left) + text[end:]
 
 
 def find(node: JsonNode | None, path: JsonPath) -> JsonNode | None:
@@ -120,12 +127,15 @@ def insert(text: str, insertions: Sequence[Insertion]) -> str:
 
 
 def undo_insertions(text: str, insertions: Sequence[Insertion]) -> str | None:
-    """The text before the insertions. None if they are not there any more."""
+    """The text without the insertions, also if it was changed around them. None if one of them was changed itself, or
+    could be one of several."""
     for each in reversed(insertions):
-        end = each.at + len(each.text)
-        if text[each.at : end] != each.text:
-            return None
-        text = text[: each.at] + text[end:]
+        at = each.at
+        if not text.startswith(each.text, at):
+            at = text.find(each.text)
+            if at < 0 or text.find(each.text, at + 1) >= 0:
+                return None
+        text = text[:at] + text[at + len(each.text) :]
     return text
 
 
@@ -187,12 +197,12 @@ class _Parser:
         self.blank = _BLANK_OR_COMMENT if comments else _BLANK
 
     def document(self) -> JsonNode:
-        node = self._value(self._skip(0), 0)
-        if (rest := self._skip(node.end)) != len(self.text):
+        node = self._value(self.skip(0), 0)
+        if (rest := self.skip(node.end)) != len(self.text):
             raise self._error("there is more after its end", rest)
         return node
 
-    def _skip(self, at: int) -> int:
+    def skip(self, at: int) -> int:
         found = self.blank.match(self.text, at)
         return found.end() if found else at
 
@@ -216,14 +226,14 @@ class _Parser:
 
     def _container(self, at: int, depth: int, closing: str) -> JsonNode:
         node = JsonNode(at, at, kind="object" if closing == "}" else "array", members=[])
-        here = self._skip(at + 1)
+        here = self.skip(at + 1)
         while self.text[here : here + 1] != closing:
             if node.members:
                 here = self._comma(here, closing)
             name, begin = self._key(here) if node.kind == "object" else (len(node.members), here)
             value = self._value(begin, depth + 1)
             node.members.append((name, here, value))
-            here = self._skip(value.end)
+            here = self.skip(value.end)
         values = [(name, member.value) for name, _, member in node.members]
         node.value = dict(values) if node.kind == "object" else [value for _, value in values]
         node.end = here + 1
@@ -234,12 +244,12 @@ class _Parser:
         key = _STRING.match(self.text, at)
         if key is None:
             raise self._error("a key in quotes is missing", at)
-        colon = self._skip(key.end())
+        colon = self.skip(key.end())
         if self.text[colon : colon + 1] != ":":
             raise self._error("a colon is missing", colon)
-        return json.loads(key[0]), self._skip(colon + 1)
+        return json.loads(key[0]), self.skip(colon + 1)
 
     def _comma(self, at: int, closing: str) -> int:
         if self.text[at : at + 1] != ",":
             raise self._error(f"a comma or {closing} is missing", at)
-        return self._skip(at + 1)
+        return self.skip(at + 1)

@@ -14,8 +14,9 @@ from wakelog.importers.formats import detect_format, get_format
 from wakelog.importers.source.files import stat_of
 from wakelog.importers.steps import Transcript, TranscriptHead
 from wakelog.importers.writer.kept_records import ItemWriter, KeptCommit
+from wakelog.importers.writer.observed_files import FileChanges, ObservedFiles
 from wakelog.importers.writer.origins import is_deleted, session_name
-from wakelog.importers.writer.session_writer import FileChanges, SessionWriter
+from wakelog.importers.writer.session_writer import SessionWriter
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model.ids import SessionId
 from wakelog.model.values import INT_MAX
@@ -94,7 +95,7 @@ def import_transcript(
         def attempt(transcript: Transcript = transcript, stat: tuple[int, int] = stat) -> SessionWriter:
             """Starts over each time: whoever wrote in between may have imported the same records."""
             writer = _writer(store, transcript, format=found.NAME, source=str(path), stat=stat, dry_run=dry_run)
-            writer.changes, writer.again = dict(changes or {}), again
+            writer.observed, writer.again = ObservedFiles(changes or {}), again
             # An adapter's session is continued by its program, so it is never closed as idle.
             idle_after = sys.maxsize if transcript.keeps else idle_us
             if not writer.is_unchanged(is_idle=now - (writer.known.last_at or stat[1]) > idle_after):
@@ -109,8 +110,8 @@ def import_transcript(
 
         writer = retry_on_moved_head(SessionId(transcript.head.origin), "to import into", attempt)
         if changes is not None:
-            for action in changes.keys() - writer.changes.keys():
-                del changes[action]
+            for call in changes.keys() - writer.observed.left.keys():
+                del changes[call]
         broken += [why for w in (writer, *writer.lanes) for why in w.broken]
         sessions += [_session(w) for w in (writer, *writer.lanes) if w.session is not None or dry_run]
         deleted += writer.deleted

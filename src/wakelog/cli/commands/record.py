@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _RUNNERS = ("python", "node", "bun", "deno", "uv", "uvx", "npx", "ruby", "bash", "sh", "env", "time")
 """Commands that run another one; the session is named after that one."""
+_CODE = frozenset({"-c", "-lc", "-e", "--eval"})
+"""Options with code, which may hold a key and is no name."""
 _SCRIPTS = (".py", ".js", ".mjs", ".ts", ".rb", ".sh")
 
 
@@ -103,7 +105,10 @@ def program_of(command: Sequence[str]) -> str:
         if not rest:
             break
         script = next((word for word in rest if Path(word).suffix in _SCRIPTS), rest[0])
-        command, name = rest[rest.index(script) :], Path(script).stem
+        at = command.index(script)
+        if _CODE.intersection(command[:at]):
+            break
+        command, name = command[at:], Path(script).stem
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)[:60].strip("-.") or "command"
 
 

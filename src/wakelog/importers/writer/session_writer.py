@@ -31,6 +31,7 @@ from wakelog.importers.writer.hook_capture import CAPTURE, HookedCalls, rewind_h
 from wakelog.importers.writer.image_artefacts import extract_images
 from wakelog.importers.writer.import_commit import ImportCommit
 from wakelog.importers.writer.imported_records import ImportedRecords, read_imported
+from wakelog.importers.writer.observed_files import ObservedFiles
 from wakelog.importers.writer.open_calls import OpenCalls
 from wakelog.importers.writer.origins import is_deleted, open_session, session_name
 from wakelog.importers.writer.reply_costs import ReplyCosts
@@ -46,8 +47,6 @@ from wakelog.store import Store
 
 ACTS = frozenset({st.PromptStep, st.ReplyStep, st.CallStep, st.ResultStep})
 ACTORS = {"user": "user", "assistant": "agent"}
-FileChanges = dict[str, list[ev.FileChanged]]
-"""By action: file changes that somebody else than the transcript reports."""
 
 
 class SessionWriter:
@@ -83,7 +82,7 @@ class SessionWriter:
             self.session = store.resume(self.name)
             self._seen = self.session.head.seq
             self.known = read_imported(self.session.log)
-        self.changes: FileChanges = {}
+        self.observed = ObservedFiles({})
         self.again = False
         self.deleted: list[str] = []
         """Sub-agents whose sessions were deleted. They are imported only with `again`."""
@@ -378,7 +377,7 @@ class SessionWriter:
         else:
             # Its call is in no record of this transcript.
             self._write_call(st.CallStep(step.id, "unknown", None), step)
-        for file in (*step.files, *self.changes.pop(step.id, ())):
+        for file in (*step.files, *self.observed.pop(step.id, call)):
             self._put(file if file.action else msgspec.structs.replace(file, action=step.id))
 
     def _put_call(self, event: ev.Event, call: st.CallStep) -> None:
