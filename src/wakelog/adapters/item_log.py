@@ -186,19 +186,24 @@ class ItemLog:
 
     # Writing
 
-    def write(self, plan: Plan, *, keep: int | None = None, why: str = "") -> None:
-        """Appends what `plan` returns, in one commit. With `keep`, first rewinds so that this many items stay. `plan`
+    def write(self, plan: Plan, *, keep: int | None = None, instead_of: Sequence[KeptItem] = (), why: str = "") -> bool:
+        """Appends what `plan` returns, in one commit. With `keep`, first rewinds so that this many items stay; with
+        `instead_of`, so that these do not. False, and nothing is written, if these are not the newest any more. `plan`
         is called again if another writer came first."""
         is_first = True
 
-        def attempt() -> None:
+        def attempt() -> bool:
             nonlocal is_first
             with self._lock:
                 parts = self.look("turn", "pending_actions", refresh=not is_first)
-                is_first = False
-                back = self.items[keep].first - 1 if keep is not None and keep < len(self.items) else None
+                is_first, stay = False, keep
+                if instead_of:
+                    stay = max(0, len(self.items) - len(instead_of))
+                    if self.items[stay:] != list(instead_of):
+                        return False
+                back = self.items[stay].first - 1 if stay is not None and stay < len(self.items) else None
                 if back is not None:
-                    self.items = self.items[:keep]
+                    self.items = self.items[:stay]
                 try:
                     planned = plan(parts)
                     if not isinstance(planned, PlannedWrite):
@@ -209,8 +214,9 @@ class ItemLog:
                 except BaseException:
                     self._seen = 0 if back is not None else self._seen
                     raise
+                return True
 
-        retry_on_moved_head(self.session.id, "to add items to", attempt)
+        return retry_on_moved_head(self.session.id, "to add items to", attempt)
 
     def pop(self, *, why: str = "") -> KeptItem | None:
         """Rewinds the newest item and returns it. Concurrent callers never get the same item."""

@@ -11,6 +11,7 @@ calls, tool calls and their outcomes (message_events.py), and `messages()` retur
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
@@ -162,10 +163,14 @@ class Recorder:
             self.log.write(lambda parts: (), keep=0, why=why)
         return len(kept)
 
-    def replace(self, *messages: Any, why: str = "the conversation was replaced") -> None:
-        """Removes all messages by a rewind and adds these, in one commit."""
+    def replace(
+        self, *messages: Any, instead_of: Sequence[KeptItem] = (), why: str = "the conversation was replaced"
+    ) -> bool:
+        """Removes all messages by a rewind and adds these, in one commit. With `instead_of`, removes only these items
+        at the end. False, and nothing is written, if they are not the newest any more."""
         read = [read_message(message, self._effects) for message in check_items(self._unpack(messages)[0], "messages")]
-        self.log.write(lambda parts: self._plan(parts, read, None, None, "", False), keep=0, why=why)
+        plan = functools.partial(self._plan, read=read, reply=None, calls=None, turn_id="", stays_open=False)
+        return self.log.write(plan, keep=0, instead_of=instead_of, why=why)
 
     def end_turn(self, outcome: Literal["completed", "failed", "interrupted"] = "completed", error: str = "") -> None:
         """Ends the open turn, if there is one: for a run that stops without a final answer."""

@@ -115,3 +115,22 @@ def test_threads_of_another_checkpointer_go_on_here(tmp_path: Path) -> None:
         state = after.invoke({"messages": [("user", "pears")]}, THREAD)
         assert len(state["messages"]) == 8
         assert ours.session("t").state().turn.number == 2
+
+
+def test_what_a_prune_keeps_names_no_parent_that_it_removed(tmp_path: Path) -> None:
+    with WakelogSaver(tmp_path) as saver:
+        graph = agent(saver)
+        graph.invoke({"messages": [("user", "x")]}, THREAD)
+        assert graph.get_state(THREAD).parent_config is not None
+        saver.prune(["t"])
+        assert [each.parent_config for each in saver.list(THREAD)] == [None]
+        assert graph.get_state(THREAD).parent_config is None
+
+
+def test_one_id_without_a_list_is_refused(tmp_path: Path) -> None:
+    with WakelogSaver(tmp_path) as saver:
+        agent(saver).invoke({"messages": [("user", "x")]}, THREAD)
+        for remove in (saver.prune, saver.delete_for_runs):
+            with pytest.raises(TypeError, match="are a sequence, not a str: pass \\['t'\\]"):
+                remove("t")
+        assert saver.get_tuple(THREAD) is not None

@@ -6,10 +6,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("langgraph")
+
+from langgraph.checkpoint.base import empty_checkpoint
 
 from tests.adapters.langgraph.counting_graph import counting, turn_of
 from wakelog.adapters.langgraph import WakelogSaver
@@ -139,3 +142,41 @@ def test_what_was_answered_survives_a_kill_and_the_thread_goes_on(tmp_path: Path
         session = saver.session("t")
         assert session.verify().ok
         assert session.state().turn.status == "completed"
+
+
+def test_who_calls_the_saver_without_a_graph_may_branch_from_any_checkpoint(tmp_path: Path) -> None:
+    with WakelogSaver(tmp_path) as saver, WakelogSaver(tmp_path) as other:
+        counting(saver).invoke(*turn_of("a"))
+        first = saver.get_tuple(THREAD)
+        assert first is not None
+        for id in ("fffa", "fffb", "fffc"):
+            saver.put(first.config, {**first.checkpoint, "id": id}, {"source": "loop", "step": 9}, {})
+        stored = {each.checkpoint["id"]: each.parent_config for each in other.list(THREAD)}
+        assert [stored[id] for id in ("fffa", "fffb", "fffc")] == [first.config] * 3
+
+
+def test_a_replay_continues_a_subgraph_from_where_it_was(tmp_path: Path) -> None:
+    """LangGraph looks for that checkpoint in the list, so it is named although newer ones exist: the next step of the
+    subgraph may have been stored before the checkpoint that the replay went back to."""
+    place = {"thread_id": "t", "checkpoint_ns": "sub", "__pregel_runtime": None}
+    run: dict[str, Any] = {"configurable": place, "recursion_limit": 25}
+    with WakelogSaver(tmp_path) as saver:
+
+        def put(id: str, parent: str) -> None:
+            checkpoint: Any = {**empty_checkpoint(), "id": id}
+            config: Any = {**run, "configurable": {**place, "checkpoint_id": parent}}
+            saver.put(config, checkpoint, {"source": "loop", "step": 1}, {})
+
+        put("a", "")
+        assert saver.get_tuple(run) is not None
+        put("b", "a")
+        with pytest.raises(ConflictError):
+            put("c", "a")
+        assert saver.get_tuple(run) is not None
+        put("d", "b")
+        [found] = saver.list(run, before={"configurable": {"checkpoint_id": "d"}}, limit=1)
+        assert found.checkpoint["id"] == "b"
+        put("e", "b")
+        newest = saver.get_tuple(run)
+        assert newest is not None
+        assert newest.checkpoint["id"] == "e"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -226,8 +227,6 @@ def test_values_that_are_no_json_are_refused_with_their_path(store: Store) -> No
 def test_their_compaction_works_over_it(store: Store) -> None:
     class Responses:
         async def compact(self, **asked: Any) -> Any:
-            from types import SimpleNamespace
-
             return SimpleNamespace(output=[{"type": "compaction", "encrypted_content": "short"}], usage=None)
 
     class Client:
@@ -245,6 +244,49 @@ def test_their_compaction_works_over_it(store: Store) -> None:
         following = under.session.log.entry(rewound.seq + 1)
         assert following.commit_id == rewound.commit_id  # a crash cannot come between
         assert "a" in [m.text for m in under.session.messages(at="@1")]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_overtaken", [False, True])
+def test_a_compaction_replaces_what_the_model_saw_and_only_if_nobody_has_added_to_it(
+    tmp_path: Path, is_overtaken
+) -> None:
+    def play(open_session: Any) -> list[Any]:
+        class Responses:
+            async def compact(self, **asked: Any) -> Any:
+                if is_overtaken:
+                    await open_session().add_items([{"role": "user", "content": "from elsewhere"}])
+                return SimpleNamespace(output=[{"type": "compaction", "encrypted_content": "short"}], usage=None)
+
+        async def run() -> list[Any]:
+            under = open_session()
+            await under.add_items([{"role": "user", "content": "old"}, {"role": "assistant", "content": "old answer"}])
+            client: Any = SimpleNamespace(responses=Responses())
+            session = OpenAIResponsesCompactionSession(
+                "s", under, client=client, compaction_mode="input", should_trigger_compaction=lambda seen: True
+            )
+            helper, _ = agent([says("one")])
+            limited = RunConfig(tracing_disabled=True, session_settings=SessionSettings(limit=1))
+            await Runner.run(helper, "new", session=session, run_config=limited)
+            return [(i.get("role"), i.get("type"), str(i.get("content"))[:20]) for i in await under.get_items()]
+
+        return asyncio.run(run())
+
+    theirs = play(lambda: SQLiteSession("s", tmp_path / "their.db"))
+    ours = play(lambda: WakelogSession("s", str(tmp_path / "ours")))
+    assert ours == theirs
+    assert any("from elsewhere" in content for _, _, content in ours) == is_overtaken
+    assert any(kind == "compaction" for _, kind, _ in ours) == (not is_overtaken)
+    assert ours[0] == ("user", None, "old")
+
+
+def test_settings_that_were_set_as_a_dict_hold(store: Store) -> None:
+    async def run() -> None:
+        session: Any = WakelogSession("s", store)
+        await session.add_items(ITEMS)
+        session.session_settings = {"limit": 2}
+        assert await session.get_items() == ITEMS[-2:]
 
     asyncio.run(run())
 

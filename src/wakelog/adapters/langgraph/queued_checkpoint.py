@@ -13,9 +13,11 @@ from wakelog.log.seal import Sealed
 class QueuedCheckpoint:
     """One checkpoint, with the task writes that are stored in the same commit."""
 
-    __slots__ = ("draft", "is_stored", "key", "new_versions", "ns", "number", "sealed", "writes")
+    __slots__ = ("draft", "is_by_hand", "is_stored", "key", "new_versions", "ns", "number", "sealed", "writes")
 
-    def __init__(self, ns: str, draft: CheckpointDraft, new_versions: dict[str, Any]) -> None:
+    def __init__(
+        self, ns: str, draft: CheckpointDraft, new_versions: dict[str, Any], *, is_by_hand: bool = True
+    ) -> None:
         self.ns = ns
         self.draft = draft
         self.key = checkpoint_key(ns, draft.id)
@@ -25,6 +27,8 @@ class QueuedCheckpoint:
         self.number = 1
         """How often a checkpoint with this id was stored, counting this one."""
         self.is_stored = False
+        self.is_by_hand = is_by_hand
+        """True if no graph stores it, but a program that calls the saver itself."""
 
     @property
     def parent_key(self) -> str:

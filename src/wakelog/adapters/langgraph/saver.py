@@ -44,6 +44,8 @@ _DERIVED_NAME = re.compile(r"langgraph-.*-[0-9a-f]{8}")
 _PAGE = 16
 _RUN = "__pregel_runtime"
 """In the config if a running graph calls the saver; missing if somebody calls it directly."""
+_OF_GRAPH = "recursion_limit"
+"""In the config if a graph calls the saver, running or not: graphs fill in every key."""
 
 
 def session_name(thread: str) -> str:
@@ -165,6 +167,8 @@ class WakelogSaver(NeedsNoSetup, StoreUser, BaseCheckpointSaver):
         ns, id = conf.get("checkpoint_ns"), conf.get("checkpoint_id") or ""
         until = (before or {}).get("configurable", {}).get("checkpoint_id") or ""
         work = functools.partial(ThreadLog.history, ns=ns, id=id, before=until, matches=matches, limit=limit)
+        if _RUN in conf and ns and until and limit == 1:  # so a replay finds where its subgraph was
+            work = functools.partial(ThreadLog.resumed, ns=ns, before=until)
         found = [self._on(thread, work) or iter(()) for thread in threads]
         newest_first = heapq.merge(*found, key=lambda item: item.checkpoint["id"], reverse=True)
         yield from itertools.islice(newest_first, None if limit is None else max(0, limit))
@@ -187,10 +191,8 @@ class WakelogSaver(NeedsNoSetup, StoreUser, BaseCheckpointSaver):
         """Stores a checkpoint, as its difference to the one before."""
         thread, ns, parent = _place(config)
         full = get_checkpoint_metadata(config, metadata)
-        is_run = _RUN in config["configurable"]
-        self._on(
-            thread, lambda found: found.put(ns, parent, checkpoint, full, new_versions, is_run=is_run), create=True
-        )
+        by = {"is_run": _RUN in config["configurable"], "is_by_hand": _OF_GRAPH not in config}
+        self._on(thread, lambda found: found.put(ns, parent, checkpoint, full, new_versions, **by), create=True)
         thread_id = config["configurable"]["thread_id"]
         return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint["id"]}}
 
@@ -211,6 +213,7 @@ class WakelogSaver(NeedsNoSetup, StoreUser, BaseCheckpointSaver):
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Removes the checkpoints of some runs. Later checkpoints stay complete: the log keeps what they build on."""
+        _refuse_text(run_ids, "run ids")
         if run_ids:
             for thread in [*self._thread_ids()]:
                 self._on(thread, lambda found: found.remove_runs(run_ids))
@@ -247,6 +250,7 @@ class WakelogSaver(NeedsNoSetup, StoreUser, BaseCheckpointSaver):
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Removes checkpoints: all but the newest of each namespace, or with `delete` the threads."""
+        _refuse_text(thread_ids, "thread ids")
         if strategy not in ("keep_latest", "delete"):
             raise InvalidInputError(
                 f"{strategy!r} is not a strategy for pruning", kind="bad-strategy", hint="use keep_latest or delete"
@@ -310,6 +314,12 @@ class WakelogSaver(NeedsNoSetup, StoreUser, BaseCheckpointSaver):
             number, _, rest = current.partition(".")
             return f"{int(number) + 1:0{len(number)}}.{rest}"
         return 1 if current is None else int(current) + 1
+
+
+def _refuse_text(ids: Sequence[str], what: str) -> None:
+    """TypeError, as in LangGraph's own stores, if one id was given without a list: each letter would be an id."""
+    if isinstance(ids, str):
+        raise TypeError(f"{what} are a sequence, not a str: pass [{ids!r}]")
 
 
 def _place(config: RunnableConfig) -> tuple[str, str, str]:

@@ -118,6 +118,8 @@ class ThreadCopy:
         data = state["data"]
         self._codec = codec
         self.seq = seq
+        self.is_own = False
+        """True if the last change was stored by this process."""
         self.turn: dict[str, Value] = state["turn"]
         self.pending: dict[str, Any] = state["pending_actions"]
         home = data.get(HOME)

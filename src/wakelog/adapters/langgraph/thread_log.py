@@ -86,13 +86,14 @@ class ThreadLog(ThreadReads):
         *,
         at: int = 0,
         is_run: bool = False,
+        is_by_hand: bool = True,
     ) -> None:
         """Stores a checkpoint. `at` is when it was made, if that was not now. If a task of the run has already written
         on it, it may be stored a moment later: before that task's `put_writes` returns."""
         try:
             draft = CheckpointDraft(self._codec, checkpoint, metadata, parent)
             draft.made_at = at
-            self._enqueue(QueuedCheckpoint(ns, draft, new_versions), is_run)
+            self._enqueue(QueuedCheckpoint(ns, draft, new_versions, is_by_hand=is_by_hand), is_run)
         except WakelogError as exc:
             id = checkpoint.get("id") if isinstance(checkpoint, dict) else None
             if type(id) is str:  # without an id it would look like the start of the thread
@@ -143,7 +144,8 @@ class ThreadLog(ThreadReads):
         ns, draft = new.ns, new.draft
         copy = self._last_known()
         self._failed.refuse(new.parent_key)  # the parent may have been in the queue until just now
-        if draft.source != "fork":  # a fork goes back on purpose
+        # A fork goes back on purpose. So does a caller without a graph if everything newer was stored here.
+        if draft.source != "fork" and not (new.is_by_hand and copy.is_own):
             self._refuse_if_stale(ns, draft.parent, copy)
         base, back_to = copy, 0
         graph = copy.graphs.get(ns)
@@ -283,7 +285,7 @@ class ThreadLog(ThreadReads):
         self._remember(thread, self._log.append(*drafts, expect=thread.seq).seq)
 
     def _remember(self, thread: ThreadCopy, seq: Seq) -> None:
-        thread.seq = seq
+        thread.seq, thread.is_own = seq, True
         self._copy = thread
 
     def _refuse_if_stale(self, ns: str, parent: str, copy: ThreadCopy) -> None:

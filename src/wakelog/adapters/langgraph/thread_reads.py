@@ -126,9 +126,16 @@ class ThreadReads:
                 tuples = self._load_batch(batch)
             yield from (tuples[stored.key] for stored in batch)
 
+    def resumed(self, ns: str, before: str) -> Iterator[CheckpointTuple]:
+        """The newest checkpoint of a namespace before another, from which a run will continue on purpose."""
+        with self._lock:
+            found = list(self.history(ns, "", before, lambda metadata: True, 1))
+            self._runs_at.pop(checkpoint_key(ns, found[0].checkpoint["id"] if found else ""), None)
+        return iter(found)
+
     def _load_batch(self, batch: Sequence[StoredCheckpoint]) -> dict[str, CheckpointTuple]:
         """Loads several checkpoints in one pass over the log."""
-        index = self._refreshed_index()
+        index, removed = self._refreshed_index(), self._last_known().removed
         tuples: dict[str, CheckpointTuple] = {}
         fold, at = None, 0
         for stored in sorted(batch, key=lambda stored: stored.seq):
@@ -139,12 +146,12 @@ class ThreadReads:
                     fold.apply(entry.delta)
             at = stored.seq
             graph = ThreadCopy(self._codec, at, fold.doc).graphs[stored.ns]
-            tuples[stored.key] = self._as_tuple(stored.ns, graph, index.writes(stored.key))
+            tuples[stored.key] = self._as_tuple(stored.ns, graph, index.writes(stored.key), removed)
         return tuples
 
     def _load(self, stored: StoredCheckpoint) -> CheckpointTuple:
-        graph = self._copy_at(stored.seq).graphs[stored.ns]
-        return self._as_tuple(stored.ns, graph, self._refreshed_index().writes(stored.key))
+        graph, removed = self._copy_at(stored.seq).graphs[stored.ns], self._last_known().removed
+        return self._as_tuple(stored.ns, graph, self._refreshed_index().writes(stored.key), removed)
 
     def _copy_at(self, seq: Seq) -> ThreadCopy:
         return ThreadCopy(self._codec, seq, self._log.state(seq))
@@ -170,7 +177,9 @@ class ThreadReads:
                 return found
         return 0
 
-    def _as_tuple(self, ns: str, graph: GraphCopy, writes: dict[str, Any]) -> CheckpointTuple:
+    def _as_tuple(
+        self, ns: str, graph: GraphCopy, writes: dict[str, Any], removed: dict[str, Any] | None = None
+    ) -> CheckpointTuple:
         header = graph.checkpoint
         checkpoint: Any = {
             "id": graph.id,
@@ -180,6 +189,8 @@ class ThreadReads:
             "versions_seen": PLAIN.decode(graph.seen),
         }
         parent = header.get("parent")
+        if parent and removed and (stored := self._refreshed_index().get(ns, parent)) and is_removed(stored, removed):
+            parent = None  # as in LangGraph's own stores
         return CheckpointTuple(
             config=self._config(ns, graph.id),
             checkpoint=checkpoint,

@@ -14,6 +14,7 @@ from typing import Any
 from agents.memory import SessionSettings
 from agents.tracing import get_current_trace
 
+from wakelog.adapters.item_log import KeptItem
 from wakelog.adapters.openai_agents.run_notes import RUNS, RunNotes
 from wakelog.adapters.ownership import own_session
 from wakelog.adapters.recorder import Recorder
@@ -62,8 +63,8 @@ class WakelogSession(StoreUser):
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """The items in view, oldest first; with a limit, only the newest."""
-        if limit is None and self.session_settings is not None:
-            limit = self.session_settings.limit
+        if limit is None:
+            limit = _settings(self.session_settings).limit
         self._notes()
         return await in_thread(self._offer, None if limit is None or limit < 0 else limit)
 
@@ -86,6 +87,27 @@ class WakelogSession(StoreUser):
         a crash in between leaves it empty."""
         await in_thread_to_the_end(lambda: self._open().replace(*items, why="compacted"))
         return True
+
+    async def _get_compaction_snapshot(self, limit: int, *, prune_prefix: object = None) -> Any:
+        """The SDK's compaction calls this if a session has it, to replace only the newest items, and only if nobody has
+        added others meanwhile. Expired items of an encrypted session (`prune_prefix`) stay; they are never returned."""
+        if type(self) is not WakelogSession:
+            return None  # what a subclass does to items is unknown
+        from agents.memory.session import _CompactionSnapshot
+
+        def read() -> tuple[Recorder, list[KeptItem], bool]:
+            recorder = self._open()
+            items = recorder.log.refresh()
+            return recorder, items[-limit:], len(items) <= limit
+
+        recorder, newest, is_complete = await in_thread(read)
+
+        async def replace_suffix(start: int, output: Sequence[Any]) -> bool:
+            if not (old := newest[start:]):
+                return False
+            return await in_thread_to_the_end(lambda: recorder.replace(*output, instead_of=old, why="compacted"))
+
+        return _CompactionSnapshot([item.original for item in newest], is_complete, replace_suffix)
 
     # Branches
 
