@@ -132,10 +132,10 @@ class MessagePlan:
     # User, system and tool messages
 
     def _plan_input(self, message: ReadMessage) -> None:
-        for answer, is_known in message.answers:
-            self._plan_result(self._with_id(answer, str(message.message.get("name") or "")), is_known)
         for call, is_approved in message.verdicts:
             self._plan_verdict(call, is_approved)
+        for answer, is_known in message.answers:
+            self._plan_result(self._with_id(answer, str(message.message.get("name") or "")), is_known)
         content = said_content(message)
         if message.role == "system":
             self._put(ev.MessageAdded(role="system", content=content), actor="runtime")

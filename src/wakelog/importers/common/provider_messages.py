@@ -188,7 +188,7 @@ def said_content(message: ReadMessage) -> Value:
     """The message's content without results of calls: a plain string if it is one text, otherwise unchanged."""
     given, item = message.message.get("content"), message.item
     if message.verdicts and isinstance(given, list):
-        given = [block for block in given if block.get("type") != VERDICT]
+        given = [block for block in given if block.get("type") not in (VERDICT, "tool_result")]
         return given or None
     if item is None:
         return given
