@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import wakelog
-from wakelog.adapters.acp import AcpRecorder, record
+from wakelog.adapters.acp import AcpRecorder, pump, record
 from wakelog.store import Store
 
 SESSION = "sess-1"
@@ -103,7 +103,7 @@ def test_prompts_are_turns_with_words_calls_and_files(store) -> None:
     assert [m.text for m in session.messages() if m.role == "user"] == ["Fix the bug", "And more"]
     assert [m.text for m in session.messages() if m.role == "assistant"] == ["I look.", "Done."]
     assert {name: (use.calls, use.errors) for name, use in state.tools_used.items() if name != "model"} == {
-        "Read a.py": (1, 0),
+        "read": (1, 0),
         "fs/read_text_file": (1, 0),
         "fs/write_text_file": (1, 0),
         "terminal/create": (1, 1),
@@ -149,3 +149,89 @@ def test_a_store_that_fails_does_not_hold_up_the_stream(store, capsys) -> None:
     target.close = lambda: None  # type: ignore[method-assign]
     assert record([sys.executable, "-c", AGENT], store, source=io.BytesIO(given), target=target) == 3
     assert given in target.getvalue()
+
+
+def test_a_call_that_the_user_rejected_is_denied(store) -> None:
+    recorder = AcpRecorder(store)
+    options = [{"optionId": "y", "name": "Yes", "kind": "allow_once"}, {"optionId": "n", "kind": "reject_once"}]
+    steps = [
+        (True, prompt(1, "Fix it")),
+        (False, update(sessionUpdate="tool_call", toolCallId="t1", title="Edit a.py", kind="edit", status="pending")),
+        (
+            False,
+            request(7, "session/request_permission", sessionId=SESSION, toolCall={"toolCallId": "t1"}, options=options),
+        ),
+        (True, answer(7, {"outcome": {"outcome": "selected", "optionId": "n"}})),
+        (False, update(sessionUpdate="tool_call_update", toolCallId="t1", status="failed")),
+        (False, answer(1, {"stopReason": "end_turn"})),
+    ]
+    for from_client, message in steps:
+        recorder.take(json.dumps(message).encode(), from_client=from_client)
+    [call] = [e.body for e in store.resume("acp-sess-1").log.entries() if e.body.get("action") == "t1"]
+    assert (call["tool"], call["outcome"]) == ("edit", "denied")
+
+
+def loaded(store: Store) -> Any:
+    """An agent that is started again and sends its history first."""
+    recorder = AcpRecorder(store)
+    history = [
+        (True, request(1, "session/load", sessionId=SESSION, cwd="/app", mcpServers=[])),
+        (False, said("Fix the ", "user_message_chunk")),
+        (False, said("bug", "user_message_chunk")),
+        (False, update(sessionUpdate="tool_call", toolCallId="t1", kind="read", title="Read", status="completed")),
+        (False, said("Done.")),
+        (False, said("Thanks", "user_message_chunk")),
+        (False, said("Welcome.")),
+        (False, answer(1, {})),
+        (True, prompt(2, "Once more")),
+        (False, said("Sure.")),
+        (False, answer(2, {"stopReason": "end_turn"})),
+    ]
+    for from_client, message in history:
+        recorder.take(json.dumps(message).encode(), from_client=from_client)
+    recorder.close()
+    return store.resume(recorder.name_of(SESSION))
+
+
+def test_a_history_that_an_agent_sends_again_is_not_recorded_twice(store) -> None:
+    recorded(store)
+    session = loaded(store)
+    assert session.state().turn.number == 3
+    assert [m.text for m in session.messages() if m.role == "assistant"] == ["I look.", "Done.", "Sure."]
+    assert session.state().tools_used["read"].calls == 1
+
+
+def test_a_history_that_is_new_here_becomes_turns(store) -> None:
+    session = loaded(store)
+    assert session.state().turn.number == 3
+    said_by_user = [m.text for m in session.messages() if m.role == "user"]
+    assert said_by_user == ["Fix the \nbug", "Thanks", "Once more"]
+    assert [m.text for m in session.messages() if m.role == "assistant"] == ["Done.", "Welcome.", "Sure."]
+
+
+def test_the_plan_and_the_mode_of_an_agent_are_data(store) -> None:
+    recorder = AcpRecorder(store)
+    plan = [{"content": "Look", "priority": "high", "status": "pending"}]
+    for message in (
+        prompt(1, "Fix it"),
+        update(sessionUpdate="plan", entries=plan),
+        update(sessionUpdate="plan", entries=plan),
+        update(sessionUpdate="current_mode_update", currentModeId="code"),
+        answer(1, {"stopReason": "end_turn"}),
+    ):
+        recorder.take(json.dumps(message).encode(), from_client=message.get("method") == "session/prompt")
+    session = store.resume("acp-sess-1")
+    assert session.data == {"plan": plan, "mode": "code"}
+    assert [e.kind for e in session.log.entries()].count("state.patched") == 2
+
+
+def test_a_request_is_recorded_before_the_other_side_can_answer_it() -> None:
+    happened: list[str] = []
+
+    class Target(io.BytesIO):
+        def write(self, chunk: Any) -> int:
+            happened.append("sent")
+            return len(chunk)
+
+    pump(io.BytesIO(b'{"id": 1}\n'), Target(), lambda line: happened.append("recorded"))
+    assert happened == ["recorded", "sent"]

@@ -29,6 +29,7 @@ from wakelog.importers.writer.session_writer import SessionWriter
 from wakelog.instruments.writer_thread import RecordWriter
 from wakelog.model.events import Effect, FileChanged
 from wakelog.model.json_fields import as_dict, count_in, dicts_in
+from wakelog.model.parts import text_of
 from wakelog.model.usage import Usage
 from wakelog.store import Store, open
 
@@ -40,7 +41,11 @@ _EFFECTS: dict[str, Effect] = {
 }
 _OUTCOMES: dict[str, st.Outcome] = {"completed": "succeeded", "failed": "failed", "cancelled": "cancelled"}
 _CLIENT_METHODS = frozenset(
-    {"session/prompt", "session/cancel", "session/load", "session/set_mode", "session/set_model"}
+    f"session/{name}"
+    for name in (
+        *("prompt", "cancel", "load", "resume", "fork", "close", "delete"),
+        *("set_mode", "set_model", "set_config_option"),
+    )
 )
 """Methods with a session that only clients call. Only agents call the others."""
 _CHUNK = 1 << 16
@@ -108,14 +113,23 @@ class _AcpSession:
         self._thoughts: list[str] = []
         self._calls: dict[str, bool] = {}
         """Calls by id, and whether they are open."""
+        self._denied: set[str] = set()
         self._replies = 0
+        self._is_replay = self._is_known = False
+        """An agent that loads a session sends its history again. It is recorded only if the session is new here."""
+        self._prompt: list[Any] = []
+        """The prompt that is being received, in such a history."""
+        self._has_prompt = False
+        self._state: dict[str, Any] = {}
 
     def record_request(self, method: str, params: dict[str, Any], message: dict[str, Any]) -> None:
         steps: list[st.Step] = []
         if method == "session/prompt":
             steps = [st.PromptStep(_content(params.get("prompt")))]
+        elif method == "session/load":
+            self._is_replay, self._is_known = True, self.writer.session is not None
         elif method == "session/update":
-            steps = list(self._update(params.get("update")))
+            steps = self._update(params.get("update"))
         elif method.startswith(("fs/", "terminal/")) and "id" in message:
             given = {key: value for key, value in params.items() if key != "sessionId"}
             steps = [*self._reply(), st.CallStep(self._rpc(message), method, given, _EFFECTS.get(method, "external"))]
@@ -127,6 +141,12 @@ class _AcpSession:
         steps: list[st.Step] = []
         if method == "session/prompt":
             steps = [*self._reply(result), _turn_end(result, failure)]
+        elif method == "session/load":
+            steps, self._is_replay = self._replayed_turn(), False
+        elif method == "session/request_permission":
+            self._take_permission(params, result)
+        elif method == "session/set_mode" and not failure:
+            steps = self._set("mode", params.get("modeId"))
         elif method.startswith(("fs/", "terminal/")):
             files = (_written(params),) if method == "fs/write_text_file" and not failure else ()
             outcome: st.Outcome = "failed" if failure else "succeeded"
@@ -136,17 +156,57 @@ class _AcpSession:
             self.writer.close()
 
     def _update(self, update: Any) -> list[st.Step]:
-        if not isinstance(update, dict):
+        if not isinstance(update, dict) or (self._is_replay and self._is_known):
             return []
-        content = update.get("content")
-        match update.get("sessionUpdate"):
+        content, kind = update.get("content"), update.get("sessionUpdate")
+        if kind == "user_message_chunk":
+            if not self._is_replay:  # else it repeats the prompt
+                return []
+            ended = [] if self._prompt else self._replayed_turn()
+            self._prompt.append(content)
+            return ended
+        return [*self._replayed_prompt(), *self._agent_update(str(kind), update)]
+
+    def _agent_update(self, kind: str, update: dict[str, Any]) -> list[st.Step]:
+        match kind:
             case "agent_message_chunk":
-                self._words.append(_text(content))
+                self._words.append(_text(update.get("content")))
             case "agent_thought_chunk":
-                self._thoughts.append(_text(content))
+                self._thoughts.append(_text(update.get("content")))
             case "tool_call" | "tool_call_update":
                 return self._call(update)
+            case "plan":
+                return self._set("plan", update.get("entries"))
+            case "current_mode_update":
+                return self._set("mode", update.get("currentModeId"))
         return []
+
+    def _set(self, name: str, value: Any) -> list[st.Step]:
+        """The agent's plan and mode are the session's data."""
+        if value is None or self._state.get(name) == value:
+            return []
+        self._state[name] = value
+        return [st.StateDeltaStep([{"op": "add", "path": f"/{name}", "value": value}])]
+
+    def _replayed_prompt(self) -> list[st.Step]:
+        prompt, self._prompt = self._prompt, []
+        self._has_prompt = self._has_prompt or bool(prompt)
+        return [st.PromptStep(_content(prompt))] if prompt else []
+
+    def _replayed_turn(self) -> list[st.Step]:
+        """The end of a turn in a history that is sent again."""
+        steps = [*self._replayed_prompt(), *self._reply()]
+        if self._has_prompt:
+            steps.append(st.TurnEndStep())
+        self._has_prompt = False
+        return steps
+
+    def _take_permission(self, params: dict[str, Any], result: Any) -> None:
+        chosen = as_dict(as_dict(result).get("outcome")).get("optionId")
+        kinds = {option.get("optionId"): str(option.get("kind")) for option in dicts_in(params.get("options"))}
+        call = str(as_dict(params.get("toolCall")).get("toolCallId"))
+        if kinds.get(chosen, "").startswith("reject"):
+            self._denied.add(call)
 
     def _call(self, update: dict[str, Any]) -> list[st.Step]:
         id = str(update.get("toolCallId"))
@@ -157,14 +217,17 @@ class _AcpSession:
             if input is None:
                 input = {"title": title, "locations": update.get("locations")}
             self._calls[id] = True
-            steps += [*self._reply(), st.CallStep(id, title or kind, input, _EFFECTS.get(kind, "external"))]
+            tool = title or kind if kind == "other" else kind  # titles name what a call is about: `Read a.py`
+            steps += [*self._reply(), st.CallStep(id, tool, input, _EFFECTS.get(kind, "external"))]
         outcome = _OUTCOMES.get(str(update.get("status")))
+        if outcome == "failed" and id in self._denied:
+            outcome = "denied"
         if outcome is not None and self._calls[id]:
             self._calls[id] = False
             output = update.get("rawOutput")
             output = _content([p.get("content") for p in dicts_in(update.get("content"))]) if output is None else output
             files = tuple(_diff(p) for p in dicts_in(update.get("content")) if p.get("type") == "diff")
-            error = str(output)[:2000] if outcome == "failed" else ""
+            error = text_of(output)[:2000] if outcome == "failed" and output is not None else ""
             steps.append(st.ResultStep(id, output, outcome, error, files=files if outcome == "succeeded" else ()))
         return steps
 
@@ -262,28 +325,29 @@ def record(
         child = signals.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert child.stdin is not None
         assert child.stdout is not None
-        inward = threading.Thread(target=_pump, args=(source, child.stdin, tap(True)), daemon=True)
+        inward = threading.Thread(target=pump, args=(source, child.stdin, tap(True)), daemon=True)
         inward.start()
         with child.stdout:
-            _pump(child.stdout, target, tap(False))
+            pump(child.stdout, target, tap(False))
         code = child.wait()
         inward.join(1.0)  # no longer: it may wait for a client that sends nothing more
     jobs.close(lambda: attempt(recorder.close))
     return code
 
 
-def _pump(source: IO[bytes], target: IO[bytes], tap: Callable[[bytes], object]) -> None:
-    """Forwards bytes as they arrive, and passes every complete line to `tap`."""
+def pump(source: IO[bytes], target: IO[bytes], tap: Callable[[bytes], object]) -> None:
+    """Forwards bytes as they arrive, and passes every complete line to `tap`: before the other side has it, so that no
+    answer is recorded before its request."""
     rest = b""
     read: Callable[[int], bytes] = getattr(source, "read1", source.read)
     try:
         while chunk := read(_CHUNK):
-            target.write(chunk)
-            target.flush()
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 if line.strip():
                     tap(line)
+            target.write(chunk)
+            target.flush()
         if rest.strip():
             tap(rest)
     except (BrokenPipeError, ValueError):

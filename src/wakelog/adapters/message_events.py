@@ -28,8 +28,9 @@ from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 
 _SAFE = ("pure", "read")
-_OPEN = ("requested", "running")
+_OPEN = ("waiting", "requested", "running")
 NO_ANSWER = "the conversation went on without its result"
+NO_VERDICT = "the conversation went on before it was approved"
 
 
 class ReplyFacts(msgspec.Struct, frozen=True):
@@ -75,6 +76,8 @@ class MessagePlan:
         self._has_reply = has_reply
         known = [(a, p["status"], (str(p["effect"]), str(p["tool"]))) for a, p in parts["pending_actions"].items()]
         self._pending = {action: what for action, status, what in known if status in _OPEN}
+        self._waiting = {action for action, status, _ in known if status == "waiting"}
+        self._denied: set[str] = set()
         self._uncertain = {action: what for action, status, what in known if status == "uncertain"}
         self._find_call = find_call
         self._reply = reply or ReplyFacts()
@@ -100,7 +103,7 @@ class MessagePlan:
                 self._put(ev.MessageAdded(role=message.role, content=said_content(message)))
             out.append(PlannedItem(message.message, self._drafts))
         last = messages[-1] if messages else None
-        is_final = last is not None and last.role == "assistant" and not last.asks and last.says_something
+        is_final = last is not None and last.role == "assistant" and not last.open_asks and last.says_something
         if is_final and self._is_open and not self._pending and not self._stays_open:
             self._put(ev.TurnEnded(), actor="runtime")
         return out
@@ -129,13 +132,15 @@ class MessagePlan:
     # User, system and tool messages
 
     def _plan_input(self, message: ReadMessage) -> None:
+        for call, is_approved in message.verdicts:
+            self._plan_verdict(call, is_approved)
         for answer, is_known in message.answers:
-            self._plan_result(answer, is_known)
+            self._plan_result(self._with_id(answer, str(message.message.get("name") or "")), is_known)
         content = said_content(message)
         if message.role == "system":
             self._put(ev.MessageAdded(role="system", content=content), actor="runtime")
-        elif message.role == "user" and (content or not message.answers):
-            is_more = self._is_open and (not self._has_reply or bool(message.answers))
+        elif message.role == "user" and (content or not (message.answers or message.verdicts)):
+            is_more = self._is_open and (not self._has_reply or bool(message.answers or message.verdicts))
             if is_more:
                 self._put(ev.MessageAdded(role="user", content=content), actor="user")
             else:
@@ -151,22 +156,51 @@ class MessagePlan:
         if not self._is_open:
             return
         is_cut = bool(self._pending)
-        for action, (effect, _) in self._pending.items():
+        for action, (effect, tool) in self._pending.items():
             failure = ev.Failure("interrupted", NO_ANSWER, retryable=True)
-            event: ev.Event = (
-                ev.ActionFailed(action=action, error=failure, why=NO_ANSWER)
-                if effect in _SAFE
-                else ev.ActionUncertain(action=action, why=NO_ANSWER)
-            )
+            if action in self._waiting:
+                event: ev.Event = ev.ActionAbandoned(action=action, why=NO_VERDICT)
+            elif effect in _SAFE:
+                event = ev.ActionFailed(action=action, error=failure, why=NO_ANSWER)
+            else:
+                event = ev.ActionUncertain(action=action, why=NO_ANSWER)
+                self._uncertain[action] = effect, tool
             self._put(event, actor="runtime")
-        self._uncertain |= {a: e for a, e in self._pending.items() if e[0] not in _SAFE}
         self._pending.clear()
+        self._waiting.clear()
         self._put(
             ev.TurnEnded(outcome="interrupted" if is_cut or not self._has_reply else "completed"), actor="runtime"
         )
         self._is_open = False
 
+    def _plan_verdict(self, call: str, is_approved: bool) -> None:
+        """What a person said about a call that waits to be approved."""
+        if call not in self._waiting:
+            said = "approved" if is_approved else "denied"
+            self._put(ev.MessageAdded(role="user", content={"call": call, said: True}, name="approval"), actor="user")
+            return
+        self._waiting.discard(call)
+        if is_approved:
+            self._put(ev.ActionApproved(action=call), actor="user")
+            self._put(ev.ActionStarted(action=call), actor="runtime")
+        else:
+            self._put(ev.ActionDenied(action=call), actor="user")
+            self._pending.pop(call)
+            self._denied.add(call)
+
+    def _with_id(self, answer: ResultStep, tool: str) -> ResultStep:
+        """A result with the id of its call. Some clients give none; then it is the oldest pending call of the tool."""
+        if answer.id:
+            return answer
+        found = (call for call, (_, name) in self._pending.items() if tool in ("", name))
+        return msgspec.structs.replace(answer, id=next(found, ""))
+
     def _plan_result(self, answer: ResultStep, is_known: bool) -> None:
+        if answer.id in self._denied:  # it never ran: this is what the model was told
+            self._put(ev.MessageAdded(role="tool", content=answer.output, name="denied"), actor="runtime")
+            return
+        if answer.id in self._waiting:  # it ran, so somebody approved it
+            self._plan_verdict(answer.id, is_approved=True)
         facts = self._calls.get(answer.id)
         if facts is not None and not is_known:
             answer = msgspec.structs.replace(answer, outcome=facts.outcome, error=facts.error, cost=facts.cost)
@@ -195,11 +229,12 @@ class MessagePlan:
         if blocks:
             self._put_reply(blocks)
         self._has_reply = True
-        own = {answer.id: answer for answer, _ in message.answers}
+        own = {answer.id: (answer, is_known) for answer, is_known in message.answers}
         for ask in message.asks:
             ask = msgspec.structs.replace(ask, group=self._group)
-            if ask.id in own:
-                event: ev.Event = recorded_call(ask, own[ask.id], own[ask.id].output)
+            if ask.id in own and ask.id not in self._pending:
+                answer, _ = own.pop(ask.id)
+                event: ev.Event = recorded_call(ask, answer, answer.output)
                 self._put(event, actor="tool", trust=trust_of(ask), source=source_of(ask))
             elif (held := self._pending.get(ask.id)) is not None and held[1] == ask.tool:
                 pass  # it was recorded before it ran
@@ -207,10 +242,15 @@ class MessagePlan:
                 # Another call has this id: the client numbers its calls from the start again. The first one keeps it.
                 self._put(ev.MessageAdded(role="assistant", content={"id": ask.id, "asks": ask.input}, name="call"))
             else:
-                self._put(requested_call(ask))
-                if ask.id not in answered:
+                is_waiting = ask.id in message.waiting
+                self._put(requested_call(ask, approval=is_waiting))
+                if is_waiting:
+                    self._waiting.add(ask.id)
+                elif ask.id not in answered:
                     self._put(ev.ActionStarted(action=ask.id), actor="runtime")
                 self._pending[ask.id] = (ask.effect, ask.tool)
+        for answer, is_known in own.values():  # of calls in an earlier message
+            self._plan_result(answer, is_known)
 
     def _put_reply(self, blocks: list[Value]) -> None:
         facts, self._part = self._reply, self._part + 1

@@ -23,7 +23,7 @@ from wakelog.errors import ConflictError, InvalidInputError
 from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.model import events as ev
 from wakelog.model.events import Cost, Effect
-from wakelog.model.json_fields import as_text
+from wakelog.model.json_fields import as_text, text_in
 from wakelog.model.parts import is_answer
 from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage, usage_of
@@ -67,6 +67,11 @@ class Recorder:
         """`on_edit` says what to do if a list differs from the recorded messages: rewind the session to the last common
         message (`rewind`), fork it there (`fork`), or raise ConflictError (`refuse`). `effects` are the effects of
         tools by name: `{"get_weather": "read"}`; other tools count as external."""
+        if not isinstance(session, Session):
+            raise InvalidInputError(
+                f"a Recorder records into a session, and this is a {type(session).__name__}",
+                hint='Recorder(store.session("a-name"))',
+            )
         _check_known(on_edit, OnEdit, "a value of on_edit")
         for tool, effect in (effects or {}).items():
             _check_known(effect, Effect, f"an effect, as {tool} has")
@@ -255,13 +260,14 @@ def _plain(given: Any, place: int) -> dict[str, Any]:
     """A message as plain data. Clients return objects."""
     dump = getattr(given, "model_dump", None)
     value = dump(mode="json", exclude_unset=True) if callable(dump) else given
-    if not isinstance(value, dict):
-        raise InvalidInputError(
-            f"messages[{place}] is not a message: {type(given).__name__}",
-            kind="not-a-message",
-            hint='pass {"role": "user", "content": "…"}, or an answer of the OpenAI or Anthropic client',
-        )
-    return value
+    if isinstance(value, dict) and (is_answer(value) or text_in(value, "role") or text_in(value, "type")):
+        return value
+    found = f"it has no role and no type, only {list(value)}" if isinstance(value, dict) else type(given).__name__
+    raise InvalidInputError(
+        f"messages[{place}] is not a message: {found}",
+        kind="not-a-message",
+        hint='pass {"role": "user", "content": "…"}, or an answer of the OpenAI or Anthropic client',
+    )
 
 
 def _messages_of(answer: dict[str, Any]) -> list[dict[str, Any]]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import msgspec
 
 from wakelog.model.json_fields import dicts_in, text_in
-from wakelog.model.parts import Answered, Asked, Image, Part, Text, Thinking, flat, parts_of, text_of
+from wakelog.model.parts import CHAT_FIELDS, Answered, Asked, Image, Part, Text, Thinking, flat, parts_of, text_of
 from wakelog.model.values import Value
 from wakelog.runtime.models import SHOWN
 from wakelog.runtime.values import HIDDEN
@@ -164,7 +164,7 @@ def _chat(body: dict[str, Any]) -> Reading:
             items.append(_item("tool", None, parts_of({**message, "role": "tool"}), (result,)))
         else:
             is_reply = role == "assistant"
-            content = message if is_reply and message.get("tool_calls") else message.get("content")
+            content = message if is_reply and any(map(message.get, CHAT_FIELDS)) else message.get("content")
             items.append(_item("assistant" if is_reply else "user", content, parts_of(_as_message(message))))
     return "\n\n".join(filter(None, system)), items
 
@@ -235,30 +235,40 @@ def _item(
     said = [p for p in parts if not isinstance(p, Answered)]
     if content is not None and all(isinstance(p, Text) for p in said):
         content = flat(said)
-    return ConversationItem(role, content, parts, results, _digest(role, parts, results))
+    return ConversationItem(role, content, parts, results, digest_of(role, parts, results))
 
 
-def _digest(role: str, parts: tuple[Part, ...], results: tuple[CallResult, ...]) -> bytes:
-    gist: list[Any] = [role]
+def digest_of(role: str, parts: Iterable[Part], results: tuple[CallResult, ...] = ()) -> bytes:
+    """Identifies an item by its role, text and calls."""
+    gist: list[Any] = [role, *_gist(parts)]
+    gist += [[r.id, r.name, *_gist(parts_of(r.output if _is_said(r.output) else text_of(r.output)))] for r in results]
+    return hashlib.sha256(msgspec.json.encode(gist, enc_hook=str, order="sorted")).digest()
+
+
+def _is_said(output: Value) -> bool:
+    """Whether a result is text or content blocks, as opposed to data."""
+    return isinstance(output, str) or (isinstance(output, list) and len(dicts_in(output)) == len(output))
+
+
+def _gist(parts: Iterable[Part]) -> list[Any]:
+    gist: list[Any] = []
     for part in parts:
         match part:
             case Text(text):
                 gist.append(" ".join(text.split()))
             case Asked(id, name, given):
-                gist.append([id, name, text_of(given)])
+                gist.append([id, name, given])
             case Image():
                 gist.append([part.url, hashlib.sha256(part.data.encode()).hexdigest()])
             case Answered() | Thinking():
-                pass  # results are added below; whoever repeats a message may leave out its thinking
-    gist += [[r.id, r.name, text_of(r.output)] for r in results]
-    return hashlib.sha256(msgspec.json.encode(gist)).digest()
+                pass  # results are added above; whoever repeats a message may leave out its thinking
+    return gist
 
 
 def _as_message(message: dict[str, Any]) -> dict[str, Any]:
     """The message without its type, which would make it a block."""
-    return {"role": message.get("role", "user"), "content": message.get("content")} | (
-        {"tool_calls": message["tool_calls"]} if isinstance(message.get("tool_calls"), list) else {}
-    )
+    said = {name: message[name] for name in CHAT_FIELDS if message.get(name)}
+    return {"role": message.get("role", "user"), "content": message.get("content"), **said}
 
 
 def _text(content: Value) -> str:

@@ -28,6 +28,8 @@ _BLOCKS = frozenset(
         *("tool_use", "tool_result", "function_call", "function_call_output"),
     }
 )
+CHAT_FIELDS = ("tool_calls", "function_call", "refusal", "audio")
+"""Fields of a chat completion's message that say something beside its `content`."""
 _DATA_URL = r"(?s)data:(?P<media>[\w/+.-]+);base64,(?P<data>.+)"
 
 
@@ -161,19 +163,30 @@ def _answer(answer: dict[str, Any]) -> Iterator[Part]:
         yield from _parts(output)
     elif answer.get("role") == "tool" and isinstance(answer.get("tool_call_id"), str):
         yield Answered(answer["tool_call_id"], _flat(answer.get("content")))
-    elif "role" in answer and answer.keys() & {"content", "tool_calls"}:
+    elif "role" in answer and answer.keys() & {"content", *CHAT_FIELDS}:
         yield from _parts(answer.get("content"))
-        calls = answer.get("tool_calls")
-        for call in calls if isinstance(calls, list) else ():
-            function = call.get("function") if isinstance(call, dict) else None
-            if isinstance(function, dict):
-                yield Asked(text_in(call, "id"), text_in(function, "name"), _arguments(function.get("arguments")))
+        yield from _beside_content(answer)
     elif _is_block(answer):
         yield from _block(answer)
     elif isinstance(answer.get("parts"), list) and answer.keys() <= {"role", "parts"}:
         yield from _google(answer)
     elif answer:
         yield Text(text_of(answer))
+
+
+def _beside_content(message: dict[str, Any]) -> Iterator[Part]:
+    """Reads what a chat completion says in fields beside `content`: a refusal, speech, calls."""
+    if isinstance(message.get("refusal"), str):
+        yield Text(message["refusal"])
+    if isinstance(spoken := message.get("audio"), dict):
+        yield Text(text_in(spoken, "transcript") or f"(speech: {text_in(spoken, 'id') or 'without an id'})")
+    for call in dicts_in(message.get("tool_calls")):
+        if isinstance(function := call.get("function"), dict):
+            yield Asked(text_in(call, "id"), text_in(function, "name"), _arguments(function.get("arguments")))
+        elif isinstance(custom := call.get("custom"), dict):
+            yield Asked(text_in(call, "id"), text_in(custom, "name"), custom.get("input"))
+    if isinstance(old := message.get("function_call"), dict):  # the form before `tool_calls`, which has no id
+        yield Asked("", text_in(old, "name"), _arguments(old.get("arguments")))
 
 
 def _google(content: Value) -> Iterator[Part]:
@@ -224,12 +237,14 @@ def _block(block: dict[str, Any]) -> Iterator[Part]:
             yield Answered(text_in(block, "tool_use_id"), _flat(block.get("content")), is_error)
         case "function_call_output" | "custom_tool_call_output":
             yield Answered(text_in(block, "call_id"), _flat(block.get("output")))
-        case "server_tool_use":
+        case "server_tool_use" | "mcp_tool_use":
             yield Text(f"({_hosted_call(block)})")
         case str(kind) if kind.endswith("_tool_result"):
             yield Text(_hosted_result(block))
         case "reasoning" | "thinking":
             return  # only the provider itself can read these
+        case "approval_request" | "approval_response":
+            return  # not words: adapters put these beside a call that a person is asked about
         case _:
             yield Text(text_of(block))
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import collections
+import dataclasses
 import enum
 import subprocess
 import sys
+import types
 import uuid
 import zoneinfo
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -139,6 +141,8 @@ def test_a_checkpoint_comes_back_as_it_was(storage) -> None:
             "big": 2**80,
             "decimal": Decimal("1.10"),
             "uuid": uuid.UUID(int=7),
+            "slices": [slice(1, None), slice(None, 2**60, 3)],
+            "zones": [UTC, timezone(timedelta(hours=2)), timezone(timedelta(hours=1), "CET")],
             "deque": collections.deque([1, 2]),
             "counter": collections.Counter("aab"),
             "ordered": collections.OrderedDict([("b", 1), ("a", 2)]),
@@ -295,6 +299,21 @@ def test_only_allowed_types_are_stored_where_they_are_named(store) -> None:
         await wide.save(checkpoint("c1", state={"o": Order("x")}))
         with pytest.raises(WorkflowCheckpointException, match="Order"):
             await narrow.load("c1")
+
+    asyncio.run(test())
+
+
+def test_types_of_the_openai_client_are_allowed_as_in_the_frameworks_storage(store, monkeypatch) -> None:
+    module = types.ModuleType("openai.types.chat")
+    usage = dataclasses.make_dataclass("Usage", ["tokens"])
+    usage.__module__ = module.__name__
+    module.Usage = usage  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+
+    async def test() -> None:
+        narrow = WakelogCheckpointStorage(store, allowed_checkpoint_types=[])
+        await narrow.save(checkpoint("c1", state={"used": usage(5)}))
+        assert (await narrow.load("c1")).state == {"used": usage(5)}
 
     asyncio.run(test())
 

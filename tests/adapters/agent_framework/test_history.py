@@ -85,6 +85,53 @@ def test_a_run_of_an_agent_is_a_turn_with_calls_and_costs(store) -> None:
     assert client.sent[-1][0] == "What is the weather?"
 
 
+@tool(approval_mode="always_require")
+def pay(amount: int) -> str:
+    """Pays."""
+    return f"paid {amount}"
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_call_that_a_person_decides_about_stays_in_its_turn(store, approved) -> None:
+    async def main() -> None:
+        client = ScriptedClient([asks("pay", '{"amount": 5}')], ["Done."])
+        agent = Agent(client, tools=[pay], context_providers=[WakelogHistoryProvider(store)])
+        session = AgentSession(session_id="s1")
+        [request] = (await agent.run("Pay 5", session=session)).user_input_requests
+        [pending] = store.resume("agent-framework/s1").state().pending_actions.values()
+        assert pending.status == "waiting"
+        await agent.run(Message("user", [request.to_function_approval_response(approved)]), session=session)
+
+    asyncio.run(main())
+    session = store.resume("agent-framework/s1")
+    state = session.state()
+    assert (state.turn.number, state.turn.status, state.pending_actions) == (1, "completed", {})
+    kinds = [entry.kind for entry in session.log.entries()]
+    assert ("action.approved" in kinds, "action.denied" in kinds) == (approved, not approved)
+    assert ("action.succeeded" in kinds) == approved
+
+
+def test_pictures_files_and_calls_of_the_provider_are_no_raw_json(store) -> None:
+    ran = [
+        Content.from_mcp_server_tool_call(call_id="m1", tool_name="echo", server_name="s", arguments={"a": 1}),
+        Content.from_mcp_server_tool_result(call_id="m1", output=[Content.from_text("1")]),
+        Content.from_code_interpreter_tool_call(call_id="i1", inputs=[Content.from_text("print(1)")]),
+        Content.from_code_interpreter_tool_result(call_id="i1", outputs=[Content.from_text("1")]),
+        Content.from_text("ok"),
+    ]
+    picture = Content.from_data(data=b"\x00\x01", media_type="image/png")
+    given = [
+        Message("user", [Content.from_text("Look:"), picture, Content.from_hosted_file("file_1")]),
+        Message("assistant", ran),
+    ]
+    asyncio.run(WakelogHistoryProvider(store).save_messages("s1", given))
+    session = store.resume("agent-framework/s1")
+    assert session.messages()[0].text.split("\n") == ["Look:", "(an image)", "(a document: file_1)"]
+    used = session.state().tools_used
+    assert (used["echo"].calls, used["code_interpreter"].calls) == (1, 1)
+    assert session.state().turn.status == "completed"
+
+
 def test_another_process_goes_on_with_the_conversation(store) -> None:
     converse(store, ScriptedClient(["One."]), "1")
     client = ScriptedClient(["Two."])

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("pydantic_ai.conversation_store", reason="Pydantic AI has conversation stores since 2.66")
 
-from pydantic_ai import Agent, BinaryContent
+from pydantic_ai import Agent, BinaryContent, DeferredToolRequests, DeferredToolResults, ImageUrl, ToolDenied
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import (
     ConversationConflict,
@@ -39,7 +39,7 @@ from pydantic_ai.usage import RequestUsage
 
 import wakelog
 from tests.adapters.store_urls import store_url as store_url
-from wakelog.adapters.pydantic_ai import WakelogConversationStore
+from wakelog.adapters.pydantic_ai import WakelogCapability, WakelogConversationStore
 from wakelog.errors import InvalidInputError
 from wakelog.store import Store
 
@@ -357,3 +357,54 @@ def test_numbers_that_json_readers_round_come_back_as_they_were(store: Store) ->
         assert [entry.message for entry in await other.read_history(ids[-1])] == messages
 
     asyncio.run(check())
+
+
+def asks_to_pay(messages: list[Any], info: Any) -> ModelResponse:
+    is_answered = isinstance(messages[-1].parts[-1], ToolReturnPart)
+    return ModelResponse([TextPart("Done.") if is_answered else ToolCallPart("pay", {"n": 5}, tool_call_id="c1")])
+
+
+@pytest.mark.parametrize("is_recorded_live", [False, True])
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_call_that_a_person_decides_about_waits(store: Store, approved: bool, is_recorded_live: bool) -> None:
+    conversations = WakelogConversationStore(store)
+    capabilities = [WakelogCapability(conversations)] if is_recorded_live else []
+    model = FunctionModel(asks_to_pay)
+    agent: Any = Agent(model, output_type=[str, DeferredToolRequests], capabilities=capabilities)
+    statuses: list[str] = []
+
+    @agent.tool_plain(requires_approval=True)
+    def pay(n: int) -> str:
+        statuses.extend(p.status for p in conversations.session("c").state().pending_actions.values())
+        return f"paid {n}"
+
+    async def main() -> None:
+        await conversations.save(await agent.run("Pay", conversation=Conversation(conversation_id="c")))
+        [pending] = conversations.session("c").state().pending_actions.values()
+        assert pending.status == "waiting"
+        results = DeferredToolResults(approvals={"c1": True if approved else ToolDenied("no")})
+        loaded = await conversations.load("c")
+        await conversations.save(await agent.run(deferred_tool_results=results, conversation=loaded))
+
+    asyncio.run(main())
+    session = conversations.session("c")
+    assert (session.state().turn.number, session.state().turn.status) == (1, "completed")
+    assert session.state().pending_actions == {}
+    kinds = [entry.kind for entry in session.log.entries()]
+    assert kinds.count("action.approved" if approved else "action.denied") == 1
+    assert kinds.count("action.started") == (1 if approved else 0)
+    assert statuses == ([] if not approved else ["running"] if is_recorded_live else ["waiting"])
+
+
+def test_pictures_and_files_are_no_raw_json(store: Store) -> None:
+    said = ["Look:", BinaryContent(b"\x89PNG", media_type="image/png"), ImageUrl("https://example.org/a.png")]
+    conversations = WakelogConversationStore(store)
+
+    async def main() -> None:
+        prompt = [*said, BinaryContent(b"%PDF", media_type="application/pdf")]
+        result = await Agent("test").run(prompt, conversation=Conversation(conversation_id="c"))
+        await conversations.save(result)
+
+    asyncio.run(main())
+    shown = conversations.session("c").messages()[0].text
+    assert shown.split("\n") == ["Look:", "(an image)", "(an image)", "(a document: application/pdf)"]

@@ -94,6 +94,10 @@ class CheckpointValues:
             return {IS: "timedelta", OF: [value.days, value.seconds, value.microseconds]}
         if kind is range:
             return {IS: "range", OF: [value.start, value.stop, value.step]}
+        if kind is slice:
+            return {IS: "slice", OF: self._encode([value.start, value.stop, value.step], where)}
+        if kind is datetime.timezone:
+            return {IS: "timezone", OF: self._encode(list(value.__getinitargs__()), where)}
         if kind in _LISTS:
             items = [self._encode(item, f"{where}[{n}]") for n, item in enumerate(value)]
             # The order of a set differs between processes, and would look like a change.
@@ -226,6 +230,10 @@ class CheckpointValues:
                 )
             case "range":
                 return range(*held)
+            case "slice":
+                return slice(*self._decode(held))
+            case "timezone":
+                return datetime.timezone(*self._decode(held))
             case "named_tuple":
                 return tuple.__new__(self._find(value[CLASS]), self._decode(held))
             case "default_dict":
@@ -254,7 +262,8 @@ class CheckpointValues:
         """A class by its module and name."""
         module, _, name = key.partition(":")
         is_own = module.partition(".")[0] in ("agent_framework", "agent_framework_orchestrations")
-        if not is_own and self._allowed is not None and key not in self._allowed | _registered() | _BUILT_IN:
+        is_accepted = is_own or module.startswith("openai.types.")  # as by the framework's own storages
+        if not is_accepted and self._allowed is not None and key not in self._allowed | _registered() | _BUILT_IN:
             raise WorkflowCheckpointException(
                 f"{key} is not one of the types that this storage accepts (allowed_checkpoint_types)"
             )
@@ -269,8 +278,8 @@ class CheckpointValues:
 _BUILT_IN = frozenset(
     f"{cls.__module__}:{cls.__qualname__}"
     for cls in (
-        *(*_TEXTS, *_LISTS, *_DICTS, collections.defaultdict, datetime.timedelta),
-        *(str, int, float, bool, list, dict, type(None), object),
+        *(*_TEXTS, *_LISTS, *_DICTS, collections.defaultdict, datetime.timedelta, datetime.timezone),
+        *(str, int, float, bool, list, dict, range, slice, type(None), object),
     )
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import agent_framework._sessions as framework_sessions
@@ -17,12 +17,13 @@ from wakelog.adapters.message_events import ReplyFacts
 from wakelog.adapters.shaped_items import ShapedItems, items_of
 from wakelog.adapters.stores import Place
 from wakelog.importers.writer.reply_costs import ReplyCosts
-from wakelog.model.json_fields import count_in
+from wakelog.model.json_fields import as_dict, count_in
 from wakelog.model.usage import Usage
 from wakelog.runtime.bridge import in_thread
 
 FORMAT = "agent-framework"
 NO_SESSION = "default"
+_INPUTS = ("arguments", "inputs", "commands", "actions")
 _response: contextvars.ContextVar[Any] = contextvars.ContextVar("wakelog.agent_framework.response", default=None)
 
 
@@ -137,35 +138,64 @@ class WakelogHistoryProvider(LogsAdapter, HistoryProvider):  # type: ignore[misc
 def to_anthropic(message: dict[str, Any]) -> dict[str, Any]:
     """Converts a message to the shape of Anthropic's messages."""
     role = message.get("role")
-    blocks = [_block(content) for content in message.get("contents") or ()]
+    contents = message.get("contents") or ()
+    asked = {content.get("call_id") for content in contents if content.get("type") == "function_call"}
+    blocks = [block for content in contents for block in _blocks(content, role == "tool", asked)]
     shaped: dict[str, Any] = {"role": "user" if role == "tool" else role, "content": blocks}
     if message.get("message_id"):
         shaped["id"] = message["message_id"]
     return shaped
 
 
-def _block(content: dict[str, Any]) -> dict[str, Any]:
-    match content.get("type"):
+def _blocks(content: dict[str, Any], is_tool: bool, asked: Collection[Any]) -> Iterator[dict[str, Any]]:
+    kind = str(content.get("type"))
+    call = as_dict(content.get("function_call"))
+    match kind:
         case "text":
-            return {"type": "text", "text": content.get("text") or ""}
+            yield {"type": "text", "text": content.get("text") or ""}
         case "text_reasoning":
-            return {"type": "thinking", "thinking": content.get("text") or "", "signature": ""}
+            yield {"type": "thinking", "thinking": content.get("text") or "", "signature": ""}
+        case "data" | "uri" if str(content.get("media_type")).startswith("image/"):
+            yield {"type": "image", "image_url": content.get("uri")}
+        case "data" | "uri" | "hosted_file":
+            about = ("media_type", "name", "file_id") if kind != "uri" else ("uri",)
+            named = " ".join(str(content[name]) for name in about if content.get(name))
+            yield {"type": "document", "source": {}, "title": named or "file"}
+        case "error":
+            yield {"type": "text", "text": f"(error: {content.get('message') or content.get('error_code')})"}
         case "function_call":
-            return {
-                "type": "tool_use",
-                "id": content.get("call_id") or "",
-                "name": content.get("name") or "unknown",
-                "input": _parsed_arguments(content.get("arguments")),
-            }
+            yield _call("tool_use", content)
         case "function_result":
             failed = content.get("exception")
-            return {
-                "type": "tool_result",
-                "tool_use_id": content.get("call_id") or "",
-                "content": content.get("result") if failed is None else str(failed),
-                "is_error": failed is not None,
-            }
-    return content
+            result = content.get("result") if failed is None else str(failed)
+            yield _result("tool_result", content, result) | {"is_error": failed is not None}
+        case "function_approval_request":
+            if call.get("call_id") not in asked:
+                yield _call("tool_use", call)
+            yield {"type": "approval_request", "tool_use_id": call.get("call_id") or ""}
+        case "function_approval_response":
+            approved = content.get("approved") is True
+            yield {"type": "approval_response", "tool_use_id": call.get("call_id") or "", "approved": approved}
+        case _ if kind.endswith("_tool_call"):
+            yield _call(
+                "server_tool_use", {"name": content.get("tool_name") or kind.removesuffix("_tool_call"), **content}
+            )
+        case _ if kind.endswith("_tool_result"):
+            given = next((content[name] for name in ("result", "output", "outputs") if content.get(name)), None)
+            yield _result("tool_result" if is_tool else "server_tool_result", content, given)
+        case _:
+            yield content
+
+
+def _call(kind: str, content: dict[str, Any]) -> dict[str, Any]:
+    """A call, of which each kind of tool has the input in a field of its own."""
+    given = next((content[name] for name in _INPUTS if content.get(name) is not None), None)
+    id = content.get("call_id") or content.get("image_id") or ""
+    return {"type": kind, "id": id, "name": content.get("name") or "unknown", "input": _parsed_arguments(given)}
+
+
+def _result(kind: str, content: dict[str, Any], output: Any) -> dict[str, Any]:
+    return {"type": kind, "tool_use_id": content.get("call_id") or content.get("image_id") or "", "content": output}
 
 
 def _parsed_arguments(arguments: Any) -> Any:

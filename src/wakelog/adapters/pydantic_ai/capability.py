@@ -90,7 +90,11 @@ class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # Any if it 
 
     def _record_intent(self, conversations: WakelogConversationStore, conversation_id: str, call: Any) -> None:
         session = conversations.opened(conversation_id)
-        if call.tool_call_id in session.log.part("pending_actions"):
+        pending = session.log.part("pending_actions").get(call.tool_call_id)
+        if pending is not None:
+            if pending["status"] == "waiting":  # it runs now, so somebody approved it
+                approved = EventDraft(ev.ActionApproved(action=call.tool_call_id), actor="user")
+                session.append(approved, EventDraft(ev.ActionStarted(action=call.tool_call_id), actor="runtime"))
             return
         input = storable(call.args_as_dict())
         effect = self._effects.get(call.tool_name) or effect_of(call.tool_name, input)

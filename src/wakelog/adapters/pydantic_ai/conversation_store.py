@@ -211,8 +211,9 @@ class WakelogConversationStore(StoreUser, ConversationStore):  # type: ignore[mi
         after = _find_item(log, start) if start is not None else None
         if start is not None and after is None:
             raise ConversationConflict(record.conversation_id)
-        ends = record.deferred_tool_requests is None
-        items = log.plan_messages(parts, given, after=after, ends=ends)
+        deferred = record.deferred_tool_requests
+        waiting = [call.tool_call_id for call in deferred.approvals] if deferred is not None else []
+        items = log.plan_messages(parts, given, after=after, ends=deferred is None, waiting=waiting)
         patch = EventDraft(
             ev.StatePatched(patch=[{"op": "add", "path": f"/data/{RECORD}", "value": stored}]), actor="runtime"
         )

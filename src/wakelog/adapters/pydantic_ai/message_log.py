@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from wakelog.adapters.item_log import ItemLog, KeptItem, PlannedItem
@@ -34,9 +34,10 @@ class MessageLog(ItemLog):
         *,
         after: KeptItem | None,
         ends: bool,
+        waiting: Collection[str] = (),
     ) -> list[PlannedItem]:
         """Plans the events of new items, which are pairs of id and item and follow the item `after`. `ends` ends the
-        turn."""
+        turn. `waiting` are calls that a person must approve."""
         is_reply = after is not None and after.value["message"]["kind"] == "response"
         has_results = after is not None and any(m.answers for m in read_parts(after.value["message"], self._effects))
         is_new_turn = parts["turn"]["status"] == "open" and self.has_unsaved_turn()
@@ -58,7 +59,7 @@ class MessageLog(ItemLog):
             message = item["message"]
             if message["kind"] == "response":
                 plan.reply(self._facts(message))
-            planned.append(plan_message(plan, item, message, id, self._effects))
+            planned.append(plan_message(plan, item, message, id, self._effects, waiting))
         if ends and planned and plan.is_over:
             planned[-1].drafts.append(EventDraft(ev.TurnEnded(), actor="runtime"))
         return planned

@@ -7,7 +7,7 @@ are kept, but make no events.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from wakelog.adapters.exact_values import stored_form
 from wakelog.adapters.item_log import PlannedItem
 from wakelog.adapters.message_events import MessagePlan, ReadMessage, read_message
 from wakelog.errors import InvalidInputError
+from wakelog.importers.common.provider_messages import VERDICT
 from wakelog.model import events as ev
 from wakelog.model.events import Effect
 from wakelog.model.records import EventDraft
@@ -65,10 +66,16 @@ def load_message(value: dict[str, Any]) -> Any:
 
 
 def plan_message(
-    plan: MessagePlan, item: Value, message: dict[str, Any], id: str, effects: Mapping[str, Effect]
+    plan: MessagePlan,
+    item: Value,
+    message: dict[str, Any],
+    id: str,
+    effects: Mapping[str, Effect],
+    waiting: Collection[str] = (),
 ) -> PlannedItem:
     """Plans the events of one message, and the item that keeps it."""
-    drafts = [draft for planned in plan.plan(read_parts(message, effects)) for draft in planned.drafts]
+    read = [msgspec.structs.replace(part, waiting=frozenset(waiting)) for part in read_parts(message, effects)]
+    drafts = [draft for planned in plan.plan(read) for draft in planned.drafts]
     if not drafts:
         added = ev.MessageAdded(role="system", content=message["parts"], name=FORMAT)
         drafts.append(EventDraft(added, actor="runtime"))
@@ -89,10 +96,11 @@ def _request(message: dict[str, Any]) -> list[dict[str, Any]]:
         if kind == "system-prompt":
             out.append({"role": "system", "content": content})
         elif kind == "user-prompt":
-            is_one = isinstance(content, list) and len(content) == 1 and isinstance(content[0], str)
-            out.append({"role": "user", "content": content[0] if is_one else content})
+            out.append({"role": "user", "content": _said(content)})
         elif kind in ("tool-return", "retry-prompt") and part.get("tool_call_id") and part.get("tool_name"):
             is_error = kind == "retry-prompt" or part.get("outcome", "success") != "success"
+            if part.get("outcome") == "denied":
+                results.append({"type": VERDICT, "tool_use_id": part["tool_call_id"], "approved": False})
             results.append(
                 {"type": "tool_result", "tool_use_id": part["tool_call_id"], "content": content, "is_error": is_error}
             )
@@ -101,6 +109,24 @@ def _request(message: dict[str, Any]) -> list[dict[str, Any]]:
     if results:
         out.insert(0, {"role": "user", "content": results})
     return out
+
+
+def _said(content: Value) -> Value:
+    """What a user said: words, and beside them pictures and files."""
+    if not isinstance(content, list):
+        return content
+    if len(content) == 1 and isinstance(content[0], str):
+        return content[0]
+    return [_block(item) if isinstance(item, dict) else {"type": "text", "text": str(item)} for item in content]
+
+
+def _block(item: dict[str, Any]) -> dict[str, Any]:
+    media, url, data = str(item.get("media_type")), item.get("url"), item.get("data")
+    if item.get("kind") == "text-content":
+        return {"type": "text", "text": str(item.get("content"))}
+    if item.get("kind") in ("image-url", "binary") and (media.startswith("image/") or item["kind"] == "image-url"):
+        return {"type": "image", "source": {"url": url} if url else {"media_type": media, "data": data}}
+    return {"type": "document", "source": {}, "title": str(url or item.get("file_id") or media)}
 
 
 def _response(message: dict[str, Any]) -> list[dict[str, Any]]:

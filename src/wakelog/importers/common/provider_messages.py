@@ -2,6 +2,9 @@
 
 Messages may be in the format of OpenAI's chat completions, OpenAI's responses, or Anthropic's messages, also mixed in
 one list. Adapters read the items of frameworks with this; importers read what the frameworks stored.
+
+Adapters add two blocks of their own, because frameworks ask a person before a call runs: `{"type": "approval_request",
+"tool_use_id": …}` beside the call, and `{"type": "approval_response", "tool_use_id": …, "approved": …}`.
 """
 
 from __future__ import annotations
@@ -12,13 +15,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from wakelog.importers.common.chat import call_block, text_block
+from wakelog.importers.common.chat import call_block, json_or_text, text_block, thinking_block
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.steps import CallStep, Outcome, ResultStep
-from wakelog.instruments.model_request import ConversationItem, read_request
+from wakelog.instruments.model_request import ConversationItem, digest_of, read_request
 from wakelog.model.events import Effect
-from wakelog.model.json_fields import without_fields
-from wakelog.model.parts import Asked
+from wakelog.model.json_fields import as_dict, dicts_in, text_in, without_fields
+from wakelog.model.parts import CHAT_FIELDS, Asked, parts_of
 from wakelog.model.values import Value
 
 MessageShape = Literal["chat", "responses", "anthropic"]
@@ -27,7 +30,10 @@ _WIRE = {
     "responses": ("responses", "input"),
     "anthropic": ("v1/messages", "messages"),
 }
-_ANTHROPIC = frozenset({"text", "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"})
+_HOSTED = frozenset({"server_tool_use", "mcp_tool_use"})
+"""Calls that Anthropic's servers run themselves. The answer holds their results too."""
+VERDICT = "approval_response"
+_ANTHROPIC = _HOSTED | {"text", "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
 _RESPONSES = frozenset({"input_text", "output_text", "refusal", "input_image", "input_file"})
 
 
@@ -40,6 +46,10 @@ class ReadMessage(msgspec.Struct, frozen=True):
     asks: tuple[CallStep, ...] = ()
     answers: tuple[tuple[ResultStep, bool], ...] = ()
     """Results of calls. The flag says whether the message itself reports a failure."""
+    waiting: frozenset[str] = frozenset()
+    """Those of the calls that must be approved before they run."""
+    verdicts: tuple[tuple[str, bool], ...] = ()
+    """Calls that were approved, or denied."""
 
     @property
     def says_something(self) -> bool:
@@ -47,9 +57,17 @@ class ReadMessage(msgspec.Struct, frozen=True):
         return self.item is not None and bool(self.item.text) and self.message.get("type") in (None, "message")
 
     @property
+    def open_asks(self) -> tuple[CallStep, ...]:
+        """The calls whose results come in later messages."""
+        own = {answer.id for answer, _ in self.answers}
+        return tuple(ask for ask in self.asks if ask.id not in own)
+
+    @property
     def digest(self) -> bytes:
         """Identifies the message, whatever a client changes around its text."""
-        return self.item.digest if self.item is not None else msgspec.json.encode(self.message.get("content"))
+        if self.item is not None:
+            return self.item.digest
+        return digest_of("system", parts_of(self.message.get("content", self.message)))
 
 
 def message_shape(message: Mapping[str, Any]) -> MessageShape:
@@ -58,12 +76,14 @@ def message_shape(message: Mapping[str, Any]) -> MessageShape:
     kinds = {b.get("type") for b in content if isinstance(b, dict)} if isinstance(content, list) else set()
     if kinds & _RESPONSES or (isinstance(kind, str) and kind != "message") or "call_id" in message:
         return "responses"
-    if message.get("tool_calls") or message.get("role") in ("tool", "function"):
+    if any(map(message.get, CHAT_FIELDS)) or message.get("role") in ("tool", "function"):
         return "chat"
     return "anthropic" if kinds & (_ANTHROPIC - {"text", "image"}) or kind == "message" else "chat"
 
 
 def read_message(message: dict[str, Any], effects: Mapping[str, Effect] | None = None) -> ReadMessage:
+    if (approval := _read_approval(message, effects or {})) is not None:
+        return approval
     hosted = _read_hosted_call(message, effects or {})
     path, name = _WIRE[message_shape(message)]
     request = read_request(path, {name: [message]})
@@ -82,7 +102,27 @@ def read_message(message: dict[str, Any], effects: Mapping[str, Effect] | None =
         )
         for r in item.results
     )
-    return ReadMessage(message, item.role, item, asks, answers)
+    blocks = dicts_in(message.get("content"))
+    asks += tuple(
+        _ask(Asked(text_in(b, "id"), text_in(b, "name"), b.get("input")), effects or {})
+        for b in blocks
+        if b.get("type") in _HOSTED
+    )
+    answers += tuple(_hosted_answer(b) for b in blocks if _is_hosted_result(b))
+    waiting = frozenset(text_in(b, "tool_use_id") for b in blocks if b.get("type") == "approval_request")
+    verdicts = tuple((text_in(b, "tool_use_id"), b.get("approved") is True) for b in blocks if b.get("type") == VERDICT)
+    return ReadMessage(message, item.role, item, asks, answers, waiting, verdicts)
+
+
+def _is_hosted_result(block: dict[str, Any]) -> bool:
+    return text_in(block, "type").endswith("_tool_result")
+
+
+def _hosted_answer(block: dict[str, Any]) -> tuple[ResultStep, bool]:
+    content = block.get("content")
+    failed = block.get("is_error") is True or text_in(as_dict(content), "type").endswith("_error")
+    error = (text_in(as_dict(content), "error_code") or _error_text(content)) if failed else ""
+    return ResultStep(text_in(block, "tool_use_id"), content, "failed" if failed else "succeeded", error), failed
 
 
 def _ask(call: Asked, effects: Mapping[str, Effect]) -> CallStep:
@@ -94,6 +134,20 @@ def _ask(call: Asked, effects: Mapping[str, Effect]) -> CallStep:
 def _error_text(output: Value) -> str:
     text = output if isinstance(output, str) else msgspec.json.encode(output).decode()
     return text[:500]
+
+
+def _read_approval(item: dict[str, Any], effects: Mapping[str, Effect]) -> ReadMessage | None:
+    """Reads the responses API's question whether a call may run, and the answer to it."""
+    match item.get("type"):
+        case "mcp_approval_request":
+            name = text_in(item, "name")
+            given = next((p.input for p in parts_of({**item, "type": "function_call"}) if isinstance(p, Asked)), None)
+            ask = _ask(Asked(text_in(item, "id"), name, given), effects)
+            return ReadMessage(item, "assistant", None, (ask,), waiting=frozenset((ask.id,)))
+        case "mcp_approval_response":
+            verdict = text_in(item, "approval_request_id"), item.get("approve") is True
+            return ReadMessage(item, "user", None, verdicts=(verdict,))
+    return None
 
 
 HostedCall = tuple[tuple[CallStep, ...], tuple[tuple[ResultStep, bool], ...]]
@@ -117,9 +171,11 @@ def _read_hosted_call(item: dict[str, Any], effects: Mapping[str, Effect]) -> Ho
     given = next(
         (item[k] for k in ("action", "operation", "arguments", "code", "queries", "input") if item.get(k)), None
     )
+    given = json_or_text(given)
     tool = str(item.get("name") or kind.removesuffix("_call"))
     effect = effects.get(tool) or ("read" if "search" in kind else effect_of(tool, given))
-    id = call if isinstance(call, str) else str(item.get("id") or f"{tool}-{secrets.token_hex(6)}")
+    asked = item.get("approval_request_id") or item.get("id")
+    id = call if isinstance(call, str) else str(asked or f"{tool}-{secrets.token_hex(6)}")
     ask = CallStep(id, tool, given, effect)
     if isinstance(call, str):
         return (ask,), ()
@@ -131,6 +187,9 @@ def _read_hosted_call(item: dict[str, Any], effects: Mapping[str, Effect]) -> Ho
 def said_content(message: ReadMessage) -> Value:
     """The message's content without results of calls: a plain string if it is one text, otherwise unchanged."""
     given, item = message.message.get("content"), message.item
+    if message.verdicts and isinstance(given, list):
+        given = [block for block in given if block.get("type") not in (VERDICT, "tool_result")]
+        return given or None
     if item is None:
         return given
     if message.role == "tool":
@@ -149,11 +208,11 @@ def reply_blocks(message: ReadMessage) -> list[Value]:
         if not any(map(_is_call, given)):
             return given if given else asks
         return [without_fields(b, ("input",)) if _is_call(b) else b for b in given]
-    if isinstance(given, str) and given:
-        return [text_block(given), *asks]
-    if "role" in message.message or message.asks:
-        return asks if "role" in message.message else []
-    return [message.message]
+    if "role" not in message.message:
+        return [] if message.asks else [message.message]
+    thought = text_in(message.message, "reasoning_content") or text_in(message.message, "reasoning")
+    said = text_in(message.message, "content") or (message.item.text if message.item is not None else "")
+    return [*([thinking_block(thought)] if thought else ()), *([text_block(said)] if said else ()), *asks]
 
 
 def _is_call(block: Value) -> bool:

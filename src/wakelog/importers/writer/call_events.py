@@ -56,14 +56,15 @@ def task_of(ask: CallStep) -> str:
     return str(given.get("description") or given.get("prompt") or "")[:500]
 
 
-def requested_call(ask: CallStep) -> ev.ActionRequested:
-    """A call without a result yet."""
+def requested_call(ask: CallStep, *, approval: bool = False) -> ev.ActionRequested:
+    """A call without a result yet. With `approval` it waits for a person to allow it."""
     return ev.ActionRequested(
         action=ask.id,
         tool=ask.tool,
         effect=ask.effect,
         input=ask.input,
         input_hash=_hash(ask.input),
+        approval=approval,
         group=ask.group,
         inside=ask.inside,
     )
