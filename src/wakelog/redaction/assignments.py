@@ -162,7 +162,7 @@ def kind_of_name(name: str) -> Kind | None:
         return "secret"
     if flat.endswith("authorization") or (flat.endswith("token") and not _TOKEN_OF_ANOTHER_KIND.search(flat)):
         return "token"
-    return "api-key" if _KEY_OF_THIS_KIND.search(flat) else None
+    return "api-key" if flat.endswith(("key", "keybase")) and _KEY_OF_THIS_KIND.search(flat) else None
 
 
 @lru_cache(4096)
