@@ -11,7 +11,8 @@ import pytest
 
 from tests.files.conftest import Agent, Shell, record_changes
 from wakelog.errors import NotFoundError
-from wakelog.files.capture import Capture, project_folder
+from wakelog.files.capture import Capture
+from wakelog.files.project import project_folder
 from wakelog.session import Session
 
 
@@ -189,6 +190,20 @@ def test_roots_are_named_from_the_projects_folder_on(repo: Path, shell: Shell, t
     picture = capture.before()
     shell(f"echo 2 > src/deep/f; echo 2 > docs/f; echo 2 > top; echo 2 > {outside}/f")
     assert [e.path for e in capture.changes(picture)] == [f"{outside}/f", "src/deep/f"]
+
+
+def test_a_session_that_starts_in_a_project_loads_nothing_that_captures_files(shell: Shell, tmp_path: Path) -> None:
+    shell("git -c user.name=a -c user.email=a@b commit -q --allow-empty -m begin")
+    script = """
+import os, sys, wakelog
+with wakelog.open(sys.argv[1]) as store:
+    session = store.session("hello", folder=os.getcwd())
+    assert session.log.part("labels")["project"]
+print([name for name in ("wakelog.files.capture", "subprocess") if name in sys.modules])
+"""
+    place = str(tmp_path / "store.db")
+    done = subprocess.run([sys.executable, "-c", script, place], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_the_project_is_where_git_or_a_store_is(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 import time
 
 import pytest
@@ -217,3 +219,17 @@ def test_every_row_says_who_tells_its_form() -> None:
 def test_every_name_is_explained() -> None:
     page = (ROOT / "docs" / "explanation" / "redaction.md").read_text(encoding="utf-8")
     assert [name for name in DEFAULT.names if f"`{name}`" not in page] == []
+
+
+def test_a_clean_text_compiles_no_expression_of_the_table() -> None:
+    script = """
+from wakelog.redaction import PATTERNS, redact_text
+assert redact_text("nothing to hide in this line of text") == ("nothing to hide in this line of text", ())
+print([p.name for p in PATTERNS if "search" in vars(p.regex) or "finditer" in vars(p.regex)])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_every_expression_of_the_table_is_a_valid_one() -> None:
+    assert [p.name for p in PATTERNS if p.regex.search("") is not None] == []

@@ -27,6 +27,7 @@ from wakelog.files.contents import Contents
 from wakelog.files.file_stamps import is_settled
 from wakelog.files.line_diff import counts
 from wakelog.files.manifest import MAX_FILE_BYTES, OVER_LIMIT, ManifestEntry, Root, Scanner, hiding_entry
+from wakelog.files.project import project_folder
 from wakelog.model import events as ev
 from wakelog.model.values import Value
 
@@ -215,20 +216,6 @@ class Capture:
 
     def _content(self, seen: ManifestEntry | None) -> bytes | None:
         return self._contents.get(seen.hash) if seen is not None and not seen.missing else None
-
-
-def project_folder(start: str | os.PathLike[str] | None = None) -> str:
-    """The nearest folder, from `start` upward, that contains `.git` or `.wakelog`, else `start`. Recorded paths are
-    relative to it, so a command run in a subfolder means the same files."""
-    here = os.path.realpath(os.getcwd() if start is None else start)
-    folder = here
-    while True:
-        if any(os.path.lexists(os.path.join(folder, mark)) for mark in (".git", ".wakelog")):
-            return folder
-        above = os.path.dirname(folder)
-        if above == folder:
-            return here
-        folder = above
 
 
 def as_value(content: bytes | None) -> Value:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.files.capture import project_folder
+from wakelog.files.project import project_folder
 from wakelog.hooks.spool_files import SpooledRecord
 from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.writer.observed_files import call_by_command

@@ -41,7 +41,7 @@ def default_redact(event: ev.Event) -> tuple[ev.Event, tuple[str, ...]]:
 
 @functools.cache
 def _default() -> tuple[Redact, Callable[[Sequence[ev.Event]], bool], Any]:
-    # Imported at the first append: compiling its expressions takes longer than a whole command that only reads.
+    # Imported at the first append: a command that only reads does not need it.
     from wakelog.redaction import are_clean, redact_event
     from wakelog.redaction.redactor import DEFAULT
 

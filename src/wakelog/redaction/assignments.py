@@ -17,6 +17,7 @@ from typing import Literal
 
 import msgspec
 
+from wakelog.redaction.late_expression import LateExpression
 from wakelog.redaction.plausible import (
     MARKER,
     MIN_LENGTH,
@@ -41,12 +42,12 @@ _LAST = rb"""[^\s"'`\\<>]{4,256}+(?:\s*(?:$|["'\\\r\n])|\s+(?:machine|account|ma
 # assignments: the end of a private key's first line, a command that may contain a login, and the header or option for
 # cookies (patterns.py).
 _ENDINGS = (
-    re.compile(
+    LateExpression(
         rb"ke(?:(?:n|y(?<=[a-z_\-.]key)(?:_base)?|y(?<=[a-z0-9] key))"
         + _SEP
         + rb"|n( )(?<=-token )|y( )(?<=-key )|y(?: block)?-----)"
     ),
-    re.compile(
+    LateExpression(
         rb"p(?:ass(?:word|phrase|wd)?(?:"
         + _SEP
         + rb"|( )(?<=--password )|( )(?<=\Wpassword )(?="
@@ -55,39 +56,41 @@ _ENDINGS = (
         + _SEP
         + rb")"
     ),
-    re.compile(rb"c(?:ret(?:" + _SEP + rb"|( )(?<=-secret ))|url |ookie[\"'\\\\ ]{0,12}(?:[:=]|(?<=--cookie )))"),
+    LateExpression(rb"c(?:ret(?:" + _SEP + rb"|( )(?<=-secret ))|url |ookie[\"'\\\\ ]{0,12}(?:[:=]|(?<=--cookie )))"),
 )
-_NAME_BACKWARDS = re.compile(r"[A-Za-z0-9_.\-]+(?: [A-Za-z0-9_.\-]+)?")
+_NAME_BACKWARDS = LateExpression(r"[A-Za-z0-9_.\-]+(?: [A-Za-z0-9_.\-]+)?")
 # A value between quotes may contain escapes; between escaped quotes (JSON inside JSON) it contains none.
-_VALUE = re.compile(
+_VALUE = LateExpression(
     r"""[ \t]*+(?:[bBfFrRuU]{0,2}(?P<quote>\\*+["'`])(?![:,}\]])"""
     r"""(?P<quoted>(?:(?<!\\["'`])(?:[^\s"'`\\]|\\[^\s"'`]){1,4096}+|[^\s"'`\\]{1,4096}+))(?P=quote)"""
     r"""|(?P<bare>[^\s"'`\\,;&|<>(){}\[\]]{1,4096}+)(?![(\[{]))"""
 )
-_ELEMENT = re.compile(r"""(?P<quoted>[^\s<>"'`\\]{1,4096}+)(?=<\\?/)""")
+_ELEMENT = LateExpression(r"""(?P<quoted>[^\s<>"'`\\]{1,4096}+)(?=<\\?/)""")
 # Elements that contain the words of a form, or its components, not a password.
-_LABEL = re.compile(r"(?i:forg[eo]t|reset|change|confirm|enter|show|hide|repeat|wrong|invalid|lost)|[A-Z][a-z]+[A-Z]")
-_ENTRY = re.compile(r"""(?P<quoted>[^\s"'`\\<>]{1,4096}+)""")
+_LABEL = LateExpression(
+    r"(?i:forg[eo]t|reset|change|confirm|enter|show|hide|repeat|wrong|invalid|lost)|[A-Z][a-z]+[A-Z]"
+)
+_ENTRY = LateExpression(r"""(?P<quoted>[^\s"'`\\<>]{1,4096}+)""")
 _SPACE = r"(?:\s|\\+[nrt])+"
-_MACHINE = re.compile(
+_MACHINE = LateExpression(
     rf"(?:\bmachine{_SPACE}[^\s\\]+|\bdefault)(?:{_SPACE}(?:login|account){_SPACE}[^\s\\]+){{0,2}}{_SPACE}$"
 )
 # In NAME=value at the start of a line, as in .env files, the value may contain characters that end a value elsewhere.
-_WHOLE_LINE = re.compile(r"""[^\s"'`\\]{1,4096}+""")
+_WHOLE_LINE = LateExpression(r"""[^\s"'`\\]{1,4096}+""")
 
-_TOKEN_OF_ANOTHER_KIND = re.compile(
+_TOKEN_OF_ANOTHER_KIND = LateExpression(
     r"(?:page|next|prev|previous|continuation|cursor|sync|pad|eos|bos|unk|cls|mask|sep|stop|first|last|start|end|special"
     r"|cancel|cancellation|resume|change|current|this|each|per|lexer|parser|syntax)token$"
 )
-_KEY_OF_THIS_KIND = re.compile(
+_KEY_OF_THIS_KIND = LateExpression(
     r"(?:api|apis|access|secret|private|auth|account|shared|master|encryption|signing|service|subscription|license|licence"
     r"|app|application|client|consumer|storage|deploy|webhook|admin|root|bot|session|jwt|hmac|aes|ssh|function|bearer)key"
     r"(?:base)?$"
 )
 _LOGINS = frozenset({"auth", "_auth"})  # of Docker and npm
 _COOKIES = frozenset({"cookie", "set-cookie"})
-_AWS = re.compile(r"[A-Za-z0-9/+]{40}")
-_AZURE = re.compile(r"[A-Za-z0-9/+]{86}==")
+_AWS = LateExpression(r"[A-Za-z0-9/+]{40}")
+_AZURE = LateExpression(r"[A-Za-z0-9/+]{86}==")
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False):
@@ -159,7 +162,7 @@ def kind_of_name(name: str) -> Kind | None:
         return "secret"
     if flat.endswith("authorization") or (flat.endswith("token") and not _TOKEN_OF_ANOTHER_KIND.search(flat)):
         return "token"
-    return "api-key" if _KEY_OF_THIS_KIND.search(flat) else None
+    return "api-key" if flat.endswith(("key", "keybase")) and _KEY_OF_THIS_KIND.search(flat) else None
 
 
 @lru_cache(4096)
@@ -208,7 +211,7 @@ def _is_no_name(text: str, stop: Stop, name: str) -> bool:
     return text.endswith(MARKER, 0, start) or (text.endswith(":", 0, start) and stop.separator.endswith(b":"))
 
 
-def _form_of_value(text: str, stop: Stop, name: str) -> re.Pattern[str] | None:
+def _form_of_value(text: str, stop: Stop, name: str) -> LateExpression[str] | None:
     """Returns the expression for the value; None if there can be no value here."""
     if stop.separator == b">":
         return _ELEMENT if text.endswith("<", 0, stop.name_end - len(name)) else None

@@ -26,6 +26,7 @@ from typing import Literal
 
 import msgspec
 
+from wakelog.redaction.late_expression import LateExpression
 from wakelog.redaction.plausible import (
     COOKIE,
     decodes_as_jose,
@@ -56,7 +57,7 @@ class Pattern(msgspec.Struct, frozen=True):
     """One kind of secret. `name` is lower case with hyphens."""
 
     name: str
-    regex: re.Pattern[str]
+    regex: re.Pattern[str] | LateExpression[str]
     literals: tuple[str, ...] = ()
     check: Check | None = None
     where: Where = "text"
@@ -67,15 +68,15 @@ class Pattern(msgspec.Struct, frozen=True):
 
 
 def _text(name: str, source: str, regex: str, *literals: str, check: Check = random_body, lead: int = 0) -> Pattern:
-    return Pattern(name, re.compile(regex), literals, check, "text", source, lead)
+    return Pattern(name, LateExpression(regex), literals, check, "text", source, lead)
 
 
 def _word(name: str, source: str, regex: str, *literals: str, check: Check = random_body) -> Pattern:
-    return Pattern(name, re.compile(regex), literals, check, "word", source)
+    return Pattern(name, LateExpression(regex), literals, check, "word", source)
 
 
 def _before(name: str, source: str, regex: str, *literals: str, check: Check = random_body) -> Pattern:
-    return Pattern(name, re.compile(regex), literals, check, "before", source)
+    return Pattern(name, LateExpression(regex), literals, check, "before", source)
 
 
 def _after(regex: str) -> str:
@@ -116,7 +117,7 @@ _DIGITS64 = r"[MNO][DTjz](?:[AEIMQUYcgk][wxyz0-5][MNO][DTjz]){4,5}[A-Za-z0-9]{2,
 _DIGITS64_STARTS = tuple(f"\n{a}{b}" for a in "MNO" for b in "DTjz")
 
 PATTERNS: tuple[Pattern, ...] = (
-    Pattern("private-key", re.compile(_PEM), ("-----",), has_key_material, "keyword", "RFC 7468; OpenSSH"),
+    Pattern("private-key", LateExpression(_PEM), ("-----",), has_key_material, "keyword", "RFC 7468; OpenSSH"),
     _word("age-secret-key", "gitleaks: age-secret-key", r"AGE-SECRET-KEY-1[0-9A-Z]{58}", "AGE-SECRET-KEY-1"),
     _word(
         "aws-access-key-id",
@@ -360,6 +361,6 @@ PATTERNS: tuple[Pattern, ...] = (
     # Password hashes in files of Apache and Unix; a password can be guessed from its hash.
     _text("password-hash", "Apache: htpasswd; crypt(5)", _CRYPT, *_CRYPT_SCHEMES),
     _text("password-hash", "Apache: htpasswd; RFC 2307", r":\{SS?HA\}(?P<secret>[A-Za-z0-9+/]{27,64}={0,2})", "HA}"),
-    Pattern("session-cookie", re.compile(COOKIE), ("=",), is_session_cookie, "keyword", "RFC 6265"),
-    Pattern("curl-password", re.compile(_CURL), ("curl",), is_shell_login, "keyword", "curl"),
+    Pattern("session-cookie", LateExpression(COOKIE), ("=",), is_session_cookie, "keyword", "RFC 6265"),
+    Pattern("curl-password", LateExpression(_CURL), ("curl",), is_shell_login, "keyword", "curl"),
 )

@@ -18,11 +18,13 @@ from urllib.parse import unquote
 
 import msgspec
 
+from wakelog.redaction.late_expression import LateExpression
+
 MARKER = "[redacted:"
 MIN_LENGTH = 8
 """Shorter values do not count as secrets by their name alone."""
 
-_STAND_INS = re.compile(
+_STAND_INS = LateExpression(
     r"example|placeholder|change.?me|replace.?(?:me|this|with)|redacted|dummy|fake|sample|not.?a?.?real|x{4}|\*{3}|\.{3}|•{3}"
     r"|^your|[_\-]your|your[_\-]|^my[_\-]|[_\-]here$|^[<\[(]|>$|^test|[_\-]test|^todo|^insert|foobar"
     r"|^(?:my|the|db|user|admin|root|super|top|some|default|new|old)?[_\-]?(?:password|passwd|secret|token|key)[_\-]?\d{0,3}$"
@@ -30,22 +32,24 @@ _STAND_INS = re.compile(
     re.IGNORECASE,
 )
 # A reference to the secret instead of the secret: a variable, a template, a vault, a URL.
-_REFERENCE = re.compile(
+_REFERENCE = LateExpression(
     r"[$:@][A-Za-z_]\w*$|%[A-Za-z_]+%$|%s$|[$#%@]?\{|\$\(|<%|.*\{[A-Za-z_][\w.]*\}"
     r"|(?:os|process|import|deno|system|self|this|cls|config|settings|secrets|vars|env)\."
     r"|(?:env|vault|file|ref|ssm|arn|op|keyring|secretref|secretkeyref|sops|kms|enc)[:!\[]|[a-z][a-z0-9+.\-]*://",
     re.IGNORECASE,
 )
-_PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+\-]*)+|[\w\-]+(?:/[\w.\-]+)+\.[a-z]{1,5}")
-_WORDS = re.compile(r"[._\-]*[A-Za-z]+\d{0,2}(?:[._\-:/]+(?:[A-Za-z]+\d{0,2}|\d{1,4}))*[._\-]*")
-_LETTERS = re.compile(r"[^\W\d_]+(?:[._\-' ]+[^\W\d_]+)*")
+_PATH = LateExpression(r"(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+\-]*)+|[\w\-]+(?:/[\w.\-]+)+\.[a-z]{1,5}")
+_WORDS = LateExpression(r"[._\-]*[A-Za-z]+\d{0,2}(?:[._\-:/]+(?:[A-Za-z]+\d{0,2}|\d{1,4}))*[._\-]*")
+_LETTERS = LateExpression(r"[^\W\d_]+(?:[._\-' ]+[^\W\d_]+)*")
 # A pair of a cookie header: name and value.
 COOKIE = r"""(?P<name>[A-Za-z0-9_.$%\-]{1,64})=(?P<secret>[A-Za-z0-9_.%+/=:~!*|\-]{8,4096}+)"""
-_COOKIE = re.compile(COOKIE)
-_COOKIES_BEFORE = re.compile(r"""(?i:cookie)["'\\ ]{0,12}(?:[:=]|(?<=--cookie ))(?:[^\n\\(){}<>]|\\++(?![nr]))*\Z""")
-_COOKIE_OF_A_SESSION = re.compile(r"(?i)sess|^sid|sid$|auth|jwt|token|csrf|xsrf|login|remember")
-_LONG_ID = re.compile(r"[A-Za-z0-9_\-]{20,}")
-_PASSWORD_ELSEWHERE = re.compile(
+_COOKIE = LateExpression(COOKIE)
+_COOKIES_BEFORE = LateExpression(
+    r"""(?i:cookie)["'\\ ]{0,12}(?:[:=]|(?<=--cookie ))(?:[^\n\\(){}<>]|\\++(?![nr]))*\Z"""
+)
+_COOKIE_OF_A_SESSION = LateExpression(r"(?i)sess|^sid|sid$|auth|jwt|token|csrf|xsrf|login|remember")
+_LONG_ID = LateExpression(r"[A-Za-z0-9_\-]{20,}")
+_PASSWORD_ELSEWHERE = LateExpression(
     r"(?i)passwor[td]|kennwort|contrase.a|wachtwoord|l.senord|adgangskode|hidden|encrypted|protected|secure"
 )
 _RUNS = ("0123456789", "1234567890", "abcdefghijklmnopqrstuvwxyz", "qwertyuiop", "asdfghjkl", "0123456789abcdef")

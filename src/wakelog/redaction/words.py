@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from itertools import accumulate
 
 from wakelog.redaction.patterns import Pattern
@@ -54,13 +55,16 @@ def find_long_words(text: str, raw: bytes) -> list[Place]:
 class WordPatterns:
     """Patterns to try around long words."""
 
-    __slots__ = ("_before", "_gate", "_literals", "_patterns")
-
     def __init__(self, patterns: Iterable[Pattern], *, before: int = 0) -> None:
         self._before = before
         self._patterns = tuple(patterns)
         self._literals = [(literal, n) for n, pattern in enumerate(self._patterns) for literal in pattern.literals]
-        self._gate = _gate({literal for pattern in self._patterns for literal in pattern.literals})
+
+    @cached_property
+    def _gate(self) -> re.Pattern[str]:
+        """One expression for all literals: faster than many searches on short text."""
+        literals = {literal for literal, _ in self._literals}
+        return re.compile(_any_of(sorted(literals)) if literals else r"(?!)")
 
     def around(self, text: str, words: list[Place]) -> Iterator[tuple[Pattern, int, int]]:
         """Yields each pattern to try, with the range of text to try it on."""
@@ -95,11 +99,6 @@ class WordPatterns:
             found.append(number)
             match = self._gate.search(joined, ends[number])
         return found
-
-
-def _gate(literals: Iterable[str]) -> re.Pattern[str]:
-    """Returns one expression for all literals: faster than many searches on short text."""
-    return re.compile(_any_of(sorted(literals)) if literals else r"(?!)")
 
 
 def _any_of(literals: list[str]) -> str:

@@ -50,7 +50,7 @@ class GitPlace:
         return self._with_project(git_labels(self.folder))
 
     def _with_project(self, found: dict[str, str]) -> dict[str, str]:
-        from wakelog.files.capture import project_folder
+        from wakelog.files.project import project_folder
 
         return {"project": project_folder(self.folder), **found} if found else {}
 

@@ -46,7 +46,8 @@ class Files:
 
         It reads every file once, at the start; docs/how-to/files-and-rewind.md says what that costs.
         """
-        from wakelog.files.capture import Capture, project_folder
+        from wakelog.files.capture import Capture
+        from wakelog.files.project import project_folder
 
         limits = {"max_file_bytes": max_file_bytes, "max_total_bytes": max_total_bytes}
         set_limits = {name: value for name, value in limits.items() if value is not None}

@@ -47,8 +47,8 @@ def project_of(log: Log, capture: Capture | None, roots: Sequence[str] = ()) -> 
     captured now; else the current project, if the recorded files are there; else where they were captured."""
     if roots:
         return Project(roots[0], tuple(roots))
-    from wakelog.files.capture import project_folder
     from wakelog.files.file_history import find_project
+    from wakelog.files.project import project_folder
 
     if capture is not None:
         return Project(capture.folder, capture.roots)

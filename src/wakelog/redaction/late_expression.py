@@ -1,0 +1,46 @@
+"""Regular expressions that are compiled when they are first used.
+
+Most processes store no secret, so most expressions of the table never run. Compiling all of them takes 30 ms, which
+every process that appends would pay, also a hook that stores one event.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import AnyStr, Generic
+
+
+class LateExpression(Generic[AnyStr]):
+    """An expression with the methods of a compiled one that are used here."""
+
+    def __init__(self, text: AnyStr, flags: int = 0) -> None:
+        self._text: AnyStr = text
+        self._flags = flags
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[AnyStr]:
+        return re.compile(self._text, self._flags)
+
+    # Compiled methods themselves, so that only the first use costs more.
+
+    @cached_property
+    def search(self) -> Callable[..., re.Match[AnyStr] | None]:
+        return self._compiled.search
+
+    @cached_property
+    def match(self) -> Callable[..., re.Match[AnyStr] | None]:
+        return self._compiled.match
+
+    @cached_property
+    def fullmatch(self) -> Callable[..., re.Match[AnyStr] | None]:
+        return self._compiled.fullmatch
+
+    @cached_property
+    def finditer(self) -> Callable[..., Iterator[re.Match[AnyStr]]]:
+        return self._compiled.finditer
+
+    @cached_property
+    def findall(self) -> Callable[..., list[AnyStr]]:
+        return self._compiled.findall
