@@ -309,4 +309,5 @@ def test_a_store_is_created_shown_and_given_more_shards_by_commands(
     assert "store already" in said(5, "store", "create", url)
     assert "only a store on a NATS cluster" in said(6, "store", "create", plain, "--shards", "2")
     assert "created" in said(0, "store", "create", plain)
+    assert "shards" not in said(5, "store", "create", plain)
     assert "has no shards" in said(6, "--store", plain, "store", "shards")
