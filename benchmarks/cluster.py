@@ -7,8 +7,10 @@ session, with a message id, a task for each session and one connection. It check
 nothing, so its messages are longer than ours. Ours is measured twice: *threads* has a thread for each session, as plain
 calls need, and *tasks* has a task for each, as the bare driver does, and awaits `session.aio.append`. All run in the
 same round, interleaved, on streams with three replicas that sync each message, and the first turn of each session is
-stored before the clock runs: what opening a session costs, growth tells. The servers are started from the test suite's
-wheel, on loopback. Processor time is told of the client's process and of the three servers.
+stored before the clock runs: what opening a session costs, growth tells. In one round all are connected to the same
+server, in the next round to the next: which server it is decides much of what the servers have to do, and a client
+that knows several picks one by chance. The servers are started from the test suite's wheel, on loopback. Processor time
+is told of the client's process and of the three servers.
 
 A fleet has many processes. So 64 sessions are also spread over several, on both sides: each process has its interpreter
 and its connection, all begin together, and the rate is that until the last one is done.
@@ -160,9 +162,11 @@ def measure_appends(cluster: NatsCluster, counts: list[int], total: int, rounds:
         rates: dict[str, list[Rates]] = {"threads": [], "tasks": []}
         served: dict[str, list[tuple[float, float]]] = {"threads": [], "tasks": []}
         for number in range(rounds + 1):  # the first warms up
-            low = _with_servers(cluster, bare, addresses(cluster), share, count, f"b{count}-{number}")
+            server = number % len(cluster.servers)
+            url = cluster.url_of(server)
+            low = _with_servers(cluster, bare, [addresses(cluster)[server]], share, count, f"b{count}-{number}")
             for how, side in (("threads", ours), ("tasks", in_tasks)):
-                high = _with_servers(cluster, side, within(cluster.url, f"{how}{count}-{number}"), share, count, "s")
+                high = _with_servers(cluster, side, within(url, f"{how}{count}-{number}"), share, count, "s")
                 if number:
                     rates[how].append((*low[:2], *high[:2]))
                     served[how].append((low[2] / done, high[2] / done))

@@ -146,9 +146,15 @@ class NatsCluster:
 
     def url_from(self, first: int) -> str:
         """The URL of the cluster with another server first."""
-        order = self.servers[first:] + self.servers[:first]
+        return self._url(self.servers[first:] + self.servers[:first])
+
+    def url_of(self, only: int) -> str:
+        """The URL that names one server of the cluster, so that clients connect to that."""
+        return self._url(self.servers[only : only + 1])
+
+    def _url(self, named: Sequence[NatsServer]) -> str:
         monitors = ",".join(f"{s.host}:{s.monitor}" for s in self.servers)
-        return f"nats://{','.join(s.address for s in order)}/wakelog?monitor={monitors}&patience=60"
+        return f"nats://{','.join(s.address for s in named)}/wakelog?monitor={monitors}&patience=60"
 
     def named(self, name: str) -> NatsServer:
         return next(s for s in self.servers if s.name == name)

@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nats.aio.transport import TcpTransport
 
 import wakelog
+from tests.engines import nats_logins
 from tests.engines.nats_server import NatsServer
 from tests.engines.test_nats import engine_on
 from tests.ports import free_port
 from wakelog.cli.app import run
 from wakelog.engines.nats import NatsEngine
+from wakelog.engines.nats.layout import LayoutKeeper
+from wakelog.engines.nats.streams import StoreStreams
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError, UnsupportedError
 from wakelog.store import Store
 from wakelog.store.nats_url import open_nats
@@ -167,6 +171,46 @@ def test_a_wrong_password_is_told_at_once(tmp_path: Path) -> None:
         server.stop()
 
 
+def test_a_tls_url_sends_nothing_to_a_server_without_tls(synced: NatsServer) -> None:
+    with pytest.raises(UnavailableError) as told:
+        open_nats(synced.url.replace("nats://", "tls://a:secret@"), True)
+    assert told.value.kind == "tls-failed"
+    assert "offers none" in told.value.message
+
+
+@pytest.mark.parametrize("demands", ["", "allow_non_tls: true"], ids=["demands", "offers"])
+def test_a_tls_url_is_encrypted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, demands: str) -> None:
+    certificate, key = nats_logins.make_certificate(tmp_path)
+    tls = f'tls {{ cert_file: "{certificate}", key_file: "{key}" }}\n{demands}'
+    server = NatsServer(folder=tmp_path / "tls", more=tls).start().wait()
+    try:
+        url = server.url.replace("nats://", "tls://")
+        with pytest.raises(UnavailableError) as told:
+            open_nats(url, True)
+        assert told.value.kind == "tls-failed"  # nobody vouches for the certificate
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        engine = open_nats(url, True)
+        transport = engine._connection._client._transport
+        assert isinstance(transport, TcpTransport)
+        assert transport._io_writer is not None
+        assert transport._io_writer.get_extra_info("cipher") is not None
+        engine.close()
+    finally:
+        server.stop()
+
+
+def test_a_credentials_file_logs_in(tmp_path: Path) -> None:
+    config, credentials = nats_logins.make_account(tmp_path)
+    server = NatsServer(folder=tmp_path / "locked", more=config).start().wait()
+    try:
+        with pytest.raises(wakelog.NotAllowedError):
+            open_nats(server.url, True)
+        with wakelog.open(f"{server.url}&creds={credentials}") as store:
+            store.session("s").fact("k", 1)
+    finally:
+        server.stop()
+
+
 @pytest.mark.parametrize(
     ("url", "word"),
     [
@@ -175,6 +219,11 @@ def test_a_wrong_password_is_told_at_once(tmp_path: Path) -> None:
         ("nats://h/s?sync=sometimes", "sync"),
         ("nats://h/s?patience=long", "patience"),
         ("nats://h/s?replica=1", "replica"),
+        ("nats://h/s?patience=-1", "patience"),
+        ("nats://h/s?patience=nan", "patience"),
+        ("nats://h/s?creds=/no/such/file", "/no/such/file"),
+        ("nats://h:99999999/s", "h:99999999"),
+        ("nats://h:port/s", "h:port"),
         ("nats:///s", "no server"),
     ],
 )
@@ -192,6 +241,34 @@ def test_a_stream_that_is_gone_is_told(nats: NatsServer, tmp_path: Path) -> None
     with pytest.raises(UnavailableError) as told:
         engine.head(session.id)
     assert told.value.kind == "stream-missing"
+    engine.close()
+
+
+@pytest.mark.parametrize("step", ["names", "shards", "layout"])
+def test_a_store_whose_creation_was_stopped_is_created_as_asked(
+    nats: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    name = f"{tmp_path.name}-{step}"
+
+    async def stop(*_: object) -> None:
+        raise UnavailableError("stopped")
+
+    with monkeypatch.context() as patched:
+        if step == "layout":
+            patched.setattr(LayoutKeeper, "create", stop)
+        else:
+            create = StoreStreams.create_shard
+
+            async def create_some(self: StoreStreams, shard: int, replicas: int) -> None:
+                await (stop() if shard == (0 if step == "names" else 2) else create(self, shard, replicas))
+
+            patched.setattr(StoreStreams, "create_shard", create_some)
+        with pytest.raises(UnavailableError, match="stopped"):
+            engine_on(nats, "n", store=name, shards=4)
+    with pytest.raises(NotFoundError):  # who only looks creates nothing
+        engine_on(nats, "n", store=name, create=False)
+    engine = engine_on(nats, "n", store=name, shards=4)
+    assert len(engine.placement()) == 4
     engine.close()
 
 
@@ -232,4 +309,5 @@ def test_a_store_is_created_shown_and_given_more_shards_by_commands(
     assert "store already" in said(5, "store", "create", url)
     assert "only a store on a NATS cluster" in said(6, "store", "create", plain, "--shards", "2")
     assert "created" in said(0, "store", "create", plain)
+    assert "shards" not in said(5, "store", "create", plain)
     assert "has no shards" in said(6, "--store", plain, "store", "shards")

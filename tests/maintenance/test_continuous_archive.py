@@ -165,6 +165,8 @@ def test_where_a_file_of_the_tables_is_lost_the_bundle_is_taken(store: Store, tm
     back = Store(MemoryEngine())
     done = restore_parquet(back, str(place))
     assert (done.sessions, done.problems) == (4, {})
+    assert all("is not what was written" in damage for damage in done.damaged_files)
+    assert len(done.damaged_files) == len(list(place.rglob("events/**/*.parquet")))
     assert (told(back), commits(back)) == (told(store), commits(store))
     store.resume("c").fact("more", 1)
     archive_parquet(store, str(place))

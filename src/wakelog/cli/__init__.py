@@ -13,6 +13,8 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 20)
     try:
         _run()
+    except KeyboardInterrupt:  # while modules are being imported
+        raise SystemExit(130) from None
     finally:
         if "duckdb" not in sys.modules:  # it would print every object that is not collected
             gc.freeze()

@@ -343,9 +343,23 @@ def _terminal_size(otherwise: tuple[int, int]) -> os.terminal_size:
     return os.terminal_size((columns or shown[0] or otherwise[0], lines or shown[1] or otherwise[1]))
 
 
+_SECRETS = (
+    (  # user:password@, also in a URL that is a parameter, where any character may be written with %
+        re.compile(
+            r"((?::|%3a)(?:/|%2f){2}(?:(?!%3a|%2f|%40)[^/@:?])*(?::|%3a))(?:(?!%2f|%3f)[^/?&])*(@|%40)", re.IGNORECASE
+        ),
+        r"\1***\2",
+    ),
+    (re.compile(r"((?:[?&]|%3f|%26)password(?:=|%3d))(?:(?!%26)[^&])*", re.IGNORECASE), r"\1***"),
+    (re.compile(r"^((?:nats|tls)://)[^/@:]+@"), r"\1***@"),  # a token
+)
+
+
 def hide_password(url: str) -> str:
-    """The URL with its password masked."""
-    return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)
+    """The URL with its passwords masked: also those of URLs in its parameters, and the token of a NATS server."""
+    for pattern, masked in _SECRETS:
+        url = pattern.sub(masked, url)
+    return url
 
 
 def common(function: F) -> F:

@@ -71,6 +71,8 @@ class ArchiveResult(msgspec.Struct, frozen=True):
     problems: dict[SessionId, str]
     """Sessions that could not be archived or restored, and why."""
     is_damaged: bool = False
+    damaged_files: tuple[str, ...] = ()
+    """What is wrong with files of the archive that the restored sessions did without."""
 
 
 def key_of(head: Head) -> str:

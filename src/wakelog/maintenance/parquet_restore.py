@@ -26,6 +26,7 @@ from wakelog.maintenance.parquet_runs import (
     RUNS,
     ArchivedFile,
     ArchivedSession,
+    archive_differs,
     archived_sessions,
     no_archive,
     read_runs,
@@ -89,9 +90,9 @@ def _compare(file: ArchivedFile, path: Path) -> None:
         with path.open("rb") as content:
             digest = hashlib.file_digest(content, "sha256").hexdigest()
     except OSError as exc:
-        raise CorruptLogError(f"{file.key} cannot be read: {exc.strerror}", kind="archive-differs") from exc
+        raise archive_differs(f"{file.key} cannot be read: {exc.strerror}") from exc
     if digest != file.sha256:
-        raise CorruptLogError(f"{file.key} is not what was written", kind="archive-differs")
+        raise archive_differs(f"{file.key} is not what was written")
 
 
 def _fetch(objects: Objects, file: ArchivedFile, path: Path) -> None:
@@ -100,7 +101,7 @@ def _fetch(objects: Objects, file: ArchivedFile, path: Path) -> None:
             for chunk in objects.chunks(file.key):
                 out.write(chunk)
     except FileNotFoundError as exc:
-        raise CorruptLogError(f"{file.key} is not in the archive", kind="archive-differs") from exc
+        raise archive_differs(f"{file.key} is not in the archive") from exc
     _compare(file, path)
 
 
@@ -167,9 +168,11 @@ def _commit_lines(
 
 def restore_parquet(store: Store, place: str, progress: Progress | None = None) -> ArchiveResult:
     """Restores what the store lacks. Each session is verified completely before it is written."""
-    with open_archive(place, lost={}) as archive:
+    lost: dict[str, str] = {}
+    with open_archive(place, lost=lost) as archive:
         restore_one = functools.partial(_restore, store, archive)
-        return restore_each(store, f"{RUNS}{archive.run}.json", archive.sessions, restore_one, progress)
+        done = restore_each(store, f"{RUNS}{archive.run}.json", archive.sessions, restore_one, progress)
+    return msgspec.structs.replace(done, damaged_files=tuple(lost.values()))
 
 
 def _restore(store: Store, archive: OpenArchive, entry: ArchivedSession) -> None:
@@ -189,7 +192,7 @@ def _read_bundle(archive: OpenArchive, entry: ArchivedSession) -> io.BytesIO:
     try:
         return io.BytesIO(gzip.decompress(archive.objects.get(entry.bundle)))
     except (FileNotFoundError, OSError, EOFError, zlib.error) as exc:
-        raise CorruptLogError(f"its bundle cannot be read: {exc}", kind="archive-differs") from exc
+        raise archive_differs(f"its bundle cannot be read: {exc}") from exc
 
 
 def check_parquet(place: str) -> ArchiveCheck:

@@ -68,7 +68,7 @@ def _decode(key: str, content: bytes) -> ArchiveRun:
     try:
         return msgspec.json.decode(content, type=described(ArchiveRun))
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        raise CorruptLogError(f"{key} is not the list of a run: {exc}", kind="archive-differs") from exc
+        raise archive_differs(f"{key} is not the list of a run: {exc}") from exc
 
 
 def finish_runs(objects: Objects, runs: list[ArchiveRun]) -> None:
@@ -116,8 +116,16 @@ def archived_heads(place: str) -> dict[SessionId, tuple[Seq, str]]:
     there = {stored.key: stored.size for stored in objects.list()}
     for file in (file for run in runs for file in run.files):
         if there.get(file.key) != file.size:
-            raise CorruptLogError(f"{file.key} is not in the archive {place}, or cut off", kind="archive-differs")
+            raise archive_differs(f"{file.key} is not in the archive {place}, or cut off")
     return {id: (entry.seq, entry.hash) for id, entry in archived_sessions(runs).items()}
+
+
+def archive_differs(what: str) -> CorruptLogError:
+    return CorruptLogError(
+        what,
+        kind="archive-differs",
+        hint="put the file back from a copy; or archive the store to another place, with wakelog archive --to",
+    )
 
 
 def no_archive(place: str) -> NotFoundError:

@@ -26,6 +26,7 @@ def create_store(
     `distributed`, the tables of a PostgreSQL store are distributed over the workers of a Citus cluster. With an
     `encryption_key`, as for `open`, its content is encrypted."""
     scheme = url.partition("://")[0]
+    is_cluster = scheme in ("nats", "tls")
     if distributed and scheme not in POSTGRES:
         raise UnsupportedError(
             "only the tables of a PostgreSQL store can be distributed",
@@ -42,9 +43,10 @@ def create_store(
         raise ConflictError(
             "there is a store already",
             kind="store-exists",
-            hint="wakelog store info shows it; wakelog store shards N gives it more shards",
+            hint="wakelog store info shows it"
+            + ("; wakelog store shards N gives it more shards" if is_cluster else ""),
         )
-    if scheme not in ("nats", "tls"):
+    if not is_cluster:
         if replicas is not None or (shards is not None and not distributed):
             raise UnsupportedError(
                 "only a store on a NATS cluster has shards and replicas",

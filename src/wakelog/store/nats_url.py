@@ -44,7 +44,7 @@ def open_nats(url: str, create: bool, *, shards: int | None = None, replicas: in
     sync = query.get("sync", "")
     if sync not in ("", "always"):
         raise _bad(f"sync cannot be {sync!r}", "sync=always says that every server syncs each message")
-    options: dict[str, Any] = {"user_credentials": query["creds"]} if "creds" in query else {}
+    options: dict[str, Any] = {"user_credentials": _readable(query["creds"])} if "creds" in query else {}
     index = query.get("index", "local")
     if index != "local" and not index.startswith(("postgresql://", "postgres://")):
         raise _bad(f"the index cannot be {index!r}", "index=postgresql://user@host/database, or index=local")
@@ -67,9 +67,28 @@ def open_nats(url: str, create: bool, *, shards: int | None = None, replicas: in
 def _servers(scheme: str, netloc: str) -> list[str]:
     """Returns the URL of each server. The client encodes user and password itself."""
     user, at, hosts = netloc.rpartition("@")
-    if not all(host.rpartition(":")[0] or host for host in hosts.split(",")) or not hosts:
-        raise _bad("it names no server", "nats://host:4222,host:4222,host:4222/store")
-    return [f"{scheme}://{user}{at}{host if ':' in host else f'{host}:4222'}" for host in hosts.split(",")]
+    return [f"{scheme}://{user}{at}{_address(host)}" for host in hosts.split(",")]
+
+
+def _address(text: str) -> str:
+    """A host and its port."""
+    example = "nats://host:4222,host:4222,host:4222/store"
+    try:
+        parts = urlsplit(f"//{text}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise _bad(f"{text!r} is not a host and a port", example) from None
+    if not host:
+        raise _bad("it names no server", example)
+    return text if port is not None else f"{text.removesuffix(':')}:4222"
+
+
+def _readable(path: str) -> str:
+    try:
+        with open(path, "rb"):
+            return path
+    except OSError as exc:
+        raise _bad(f"the credentials file {path!r} cannot be read: {exc.strerror}", "creds=PATH") from exc
 
 
 def _number(query: dict[str, str], name: str, default: int) -> int:
@@ -81,10 +100,14 @@ def _number(query: dict[str, str], name: str, default: int) -> int:
 
 
 def _seconds(query: dict[str, str], default: float) -> float:
+    text = query.get("patience", str(default))
     try:
-        return float(query.get("patience", default))
-    except ValueError as exc:
-        raise _bad("patience is a number of seconds", "patience=20") from exc
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise _bad(f"patience cannot be {text!r}", "patience=20 is twenty seconds")
+    return seconds
 
 
 def _bad(what: str, hint: str) -> InvalidInputError:

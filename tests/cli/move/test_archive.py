@@ -53,6 +53,16 @@ def test_damage_is_told_and_is_the_exit_code(cli: Cli, store: str, tmp_path: Pat
         done = cli(*command, "--store", str(tmp_path / "other") if command[0] == "store" else store)
         assert done.code == 4
         assert "is not what was written" in done.err
+        assert "wakelog archive --to" in done.err
+
+
+def test_a_restore_that_had_to_use_bundles_tells_of_the_damage(cli: Cli, store: str, tmp_path: Path) -> None:
+    place = tmp_path / "archive"
+    cli("archive", "--to", str(place), "--bundles", "--store", store)
+    next(place.rglob("payloads/**/*.parquet")).write_bytes(b"nonsense")
+    done = cli("store", "restore", str(place), "--store", str(tmp_path / "other"))
+    assert done.code == 0
+    assert "is not what was written: what it held was taken from bundles" in done.out
 
 
 @pytest.mark.parametrize(

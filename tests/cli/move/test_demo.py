@@ -1,5 +1,7 @@
 """The demos: the same each time, whole, and every command they suggest works."""
 
+from pathlib import Path
+
 import pytest
 
 import wakelog
@@ -119,3 +121,13 @@ def test_learning_is_what_it_says(store: Store) -> None:
     given = [e.body["input"] for e in store.resume("refund-5000").events() if e.kind == "action.requested"]
     assert given[0] == {"order": "order-5000", "shop": "main"}
     assert given[1] == {"ticket": "ticket-9000", "note": "refund of order-5000"}
+
+
+def test_a_demo_goes_into_the_store_of_a_url(move: Cli, tmp_path: Path) -> None:
+    url = f"sqlite://{tmp_path / 'a b'}"
+    done = move("demo", "fix-bug", "--into", url)
+    assert done.code == 0
+    assert not Path("sqlite:").exists()
+    assert f"export WAKELOG_STORE='{url}'" in done.out
+    assert "delete the folder" not in done.out
+    assert move("--store", url, "log", "fix-bug").code == 0

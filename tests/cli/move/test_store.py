@@ -9,6 +9,7 @@ import apsw
 import pytest
 
 from tests.cli.conftest import Cli
+from wakelog.cli.context import hide_password
 from wakelog.store import Store
 from wakelog.store.index_place import index_path
 
@@ -211,3 +212,21 @@ def test_check_finds_a_row_that_somebody_forged_in_the_index(move: Cli, store: S
     [told] = [c for c in result.data["checks"] if c["what"] == "index"]
     assert told["level"] == "fail"
     assert "does not say what the log says (decisions)" in told["found"]
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("nats://h:4222,i:4222/s?patience=2", "nats://h:4222,i:4222/s?patience=2"),
+        ("nats://ada:secret@h,i/s", "nats://ada:***@h,i/s"),
+        ("nats://secret@h:4222/s", "nats://***@h:4222/s"),
+        ("postgresql://ada@h/s", "postgresql://ada@h/s"),
+        ("postgresql://ada:se@cret@h/s?x=a@b", "postgresql://ada:***@h/s?x=a@b"),
+        ("postgresql://h/s?user=ada&password=secret&x=1", "postgresql://h/s?user=ada&password=***&x=1"),
+        ("nats://h/s?index=postgresql://ada:secret@db/i&x=1", "nats://h/s?index=postgresql://ada:***@db/i&x=1"),
+        ("nats://h/s?index=postgresql%3A%2F%2Fada%3Asecret%40db%2Fi", "nats://h/s?index=postgresql%3A%2F%2Fada%3A***%40db%2Fi"),
+        ("nats://h/s?index=postgresql://db/i?user=ada%26password=secret&x=1", "nats://h/s?index=postgresql://db/i?user=ada%26password=***&x=1"),
+    ],
+)  # fmt: skip
+def test_a_password_is_masked_wherever_a_url_has_it(url: str, shown: str) -> None:
+    assert hide_password(url) == shown

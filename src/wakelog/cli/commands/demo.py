@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 import time
-from pathlib import Path
 
 import click
 import msgspec
@@ -25,14 +25,14 @@ FOLDER = "wakelog-demo"
 @click.command("demo")
 @click.argument("name", required=False, default="fix-bug", shell_complete=complete_demo)
 @click.option(
-    "--into", type=click.Path(file_okay=False, path_type=Path), help=f"Use this folder (default: ./{FOLDER})."
+    "--into", type=click.Path(file_okay=False), help=f"Use this folder, or the store of a URL (default: ./{FOLDER})."
 )
 @click.option("--at", "when", metavar="TIME", help="Set the time of the demo (default: a fixed day; fleet: now).")
 @click.option("--list", "listing", is_flag=True, help="List the demos.")
 @click.option("--ui", "with_page", is_flag=True, help="Open the web page on them, and allow changes.")
 @common
 def demo_command(
-    ctx: CommandContext, name: str, into: Path | None, when: str | None, listing: bool, with_page: bool
+    ctx: CommandContext, name: str, into: str | None, when: str | None, listing: bool, with_page: bool
 ) -> None:
     """Create sessions to play with in a scratch store. Works offline, and gives the same sessions each time.
 
@@ -59,7 +59,7 @@ def demo_command(
         ctx.answer("demos", shown, "\n".join(f"{d.name:<11} {d.shows}" for d in DEMOS.values()))
         return
     names = list(DEMOS) if name == "all" else [_check_name(name)]
-    folder = str(into or ctx.given_url or FOLDER)
+    folder = into or ctx.given_url or FOLDER
     built: list[BuiltDemo] = []
     with open_store(folder) as store:
         refuse_own_sessions(store, folder)
@@ -71,7 +71,7 @@ def demo_command(
     if with_page:
         open_page(ctx, folder, may_write=True)
         return
-    commands = [f"wakelog --store {folder} {c}" for n in names for c in DEMOS[n].commands]
+    commands = [f"wakelog --store {shlex.quote(folder)} {c}" for n in names for c in DEMOS[n].commands]
     data = [{**msgspec.to_builtins(b), "store": folder, "commands": commands} for b in built]
     ctx.answer("demo", data, lambda: _show(ctx, built, folder, names))
 
@@ -90,9 +90,10 @@ def _show(ctx: CommandContext, built: list[BuiltDemo], folder: str, names: list[
         state = what if demo.is_new else "was there already"
         ctx.say(f"{ctx.style(f'{demo.demo:<10}', bold=True)} {state}: {DEMOS[demo.demo].shows}")
     ctx.say("")
-    ctx.say(f"In {folder}, a scratch store: delete the folder when you are done. Try:")
+    when_done = "" if "://" in folder else ": delete the folder when you are done"
+    ctx.say(f"In {folder}, a scratch store{when_done}. Try:")
     ctx.say("")
-    ctx.say(f"  export WAKELOG_STORE={folder}")
+    ctx.say(f"  export WAKELOG_STORE={shlex.quote(folder)}")
     for name in names:
         for command in DEMOS[name].commands[: 4 if len(names) == 1 else 1]:
             ctx.say(f"  wakelog {command}")

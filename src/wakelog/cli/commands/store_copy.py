@@ -173,6 +173,8 @@ def show_archive(ctx: CommandContext, done: ArchiveResult, place: str, word: str
         ctx.say(f"{pluralize(done.sessions, 'session')} {word}  ({there})  {inert_line(hide_password(place))}")
         for session, problem in done.problems.items():
             ctx.say(f"{ctx.mark(False)} {inert_line(ctx.name_of(session))}: {inert_line(problem)}")
+        for damage in done.damaged_files:
+            ctx.say(f"{ctx.style('✗', fg='yellow')} {inert_line(damage)}: what it held was taken from bundles")
         ctx.say(f"  as of {done.list}")
 
     ctx.answer("store-archive", data, human)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import Callable
 from typing import Any
 
@@ -61,6 +62,16 @@ class RequestClient(Client):
         self.inbox = self.new_inbox()
         subscription = await self.subscribe(f"{self.inbox}.*", cb=on, pending_bytes_limit=0)
         self._inbox_sid = subscription._id
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        """Called when a server introduces itself, before the login is sent. The driver would send it unencrypted to a
+        server that does not demand TLS."""
+        assert self._current_server is not None
+        if initial_connection and self._current_server.uri.scheme == "tls" and not info.get("tls_required"):
+            if not info.get("tls_available"):
+                raise ssl.SSLError(ssl.SSL_ERROR_SSL, "the URL begins with tls://, and the server offers none")
+            info["tls_required"] = True
+        await super()._process_info(info, initial_connection)
 
     async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
         """Called by the socket's reader for each message."""

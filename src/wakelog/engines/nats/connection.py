@@ -13,6 +13,7 @@ import asyncio
 import base64
 import contextlib
 import random
+import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -62,6 +63,8 @@ class NatsConnection:
         self._client = RequestClient()
         self._batches: dict[str, asyncio.Semaphore] = {}
         self._last_error: Exception | None = None
+        self._insecure = 0
+        """How often a secure connection failed. The driver tries each server in turn."""
         self._is_closed = False
 
     async def open(self) -> None:
@@ -97,12 +100,13 @@ class NatsConnection:
         )
 
     async def _wait_for_refusal(self) -> None:
-        """Ends when a server refuses the login, so that it is not retried."""
-        while self._last_error is None or not is_login_refusal(self._last_error):
+        """Ends when a server refuses the login, or none gives a secure connection, so that it is not retried."""
+        while self._insecure < len(self._servers) and not (self._last_error and is_login_refusal(self._last_error)):
             await asyncio.sleep(0.05)
 
     async def _on_error(self, exc: Exception) -> None:
         self._last_error = exc
+        self._insecure += isinstance(exc, ssl.SSLError)
 
     async def _on_disconnect(self) -> None:
         self._client.fail_all(nats.errors.StaleConnectionError())

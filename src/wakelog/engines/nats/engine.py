@@ -113,14 +113,13 @@ class NatsEngine(LoopOwner):
 
     async def _prepare(self, create: bool) -> None:
         await self._streams.check_version()
-        if not await self._streams.exists():
+        # A store whose layout is missing is still being created, or whoever created it was stopped.
+        if not (await self._streams.exists() and await self._layout.load()):
             if not create:
                 raise NotFoundError(f"there is no store in {self._place}", kind="store-not-found")
             if not self._vouched:
                 await self._streams.check_sync(0, self._monitors)
             await self._create()
-        elif not await self._layout.load():
-            await self._create()  # another process started to create it and did not finish
         layout = self._layout.layout
         await self._streams.check_streams(layout.shards, self._replicas)
         if not self._vouched:

@@ -90,7 +90,7 @@ def translate_error(exc: BaseException, *, is_unknown: bool = False) -> WakelogE
         error = UnavailableError(
             f"no secure connection to the server: {exc}",
             kind="tls-failed",
-            hint="give the server a certificate that this machine knows",
+            hint="give every server a certificate that this machine knows: tls { … } in its configuration",
         )
     elif isinstance(exc, JetStreamRefusal):
         error = _translate_refusal(exc)
