@@ -312,7 +312,7 @@ class Appender:
             return False  # the usual case, settled by one question
         self._is_whole = False
         for entry in read_entries(self.engine, self.segments, after=tip.seq, prev=tip.hash):
-            if entry.kind in ("payload.erased", "range.pruned"):
+            if entry.kind in ev.REMOVAL_KINDS:
                 # The removed content may be in the state held here, or among the payloads that it would refer to.
                 self._tip = self._load_tip()
                 self._is_whole = True

@@ -44,7 +44,6 @@ from wakelog.state.patch import copy
 AHEAD_MAX_US = 300 * 1_000_000
 """How far a writer's clock may be ahead. Times never go back within a session, so a time far ahead would stay."""
 
-REMOVALS = frozenset({"payload.erased", "range.pruned"})
 _REFUSED = frozenset(OWN_KINDS) - {"session.forked", "history.rewound", "history.adopted", "payload.redacted"}
 """Kinds that the log writes itself and that do not come as appends (foreign_removals.py)."""
 _UNORDERED = frozenset({"history.rewound", "history.adopted"})

@@ -12,7 +12,7 @@ import msgspec
 
 from wakelog.engine import Surgery, head_or_none
 from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError
-from wakelog.log.foreign_commits import REMOVALS, Admission, refuse
+from wakelog.log.foreign_commits import Admission, refuse
 from wakelog.log.log import Log
 from wakelog.log.pruned_totals import totals_upto
 from wakelog.log.reader import Entry, open_commit
@@ -45,7 +45,9 @@ def take_surgery(admission: Admission, surgery: Surgery) -> Head:
     for session in {c.session for c in (*surgery.commits, *surgery.rewritten)}:
         _refuse_if_held(admission, session)
     # The state may still hold the content to remove, so no snapshot is made of it.
-    commits = [msgspec.structs.replace(c, snapshot=None) for c in admission.check_all(surgery.commits, REMOVALS)]
+    commits = [
+        msgspec.structs.replace(c, snapshot=None) for c in admission.check_all(surgery.commits, ev.REMOVAL_KINDS)
+    ]
     vouched = _vouched(admission, commits)
     rewritten = tuple(_rewritten(admission, commit, vouched) for commit in surgery.rewritten)
     return admission.engine.operate(msgspec.structs.replace(surgery, commits=tuple(commits), rewritten=rewritten))

@@ -21,6 +21,7 @@ from wakelog.log.reader import (
     fetch,
     fold_at,
     forks_of,
+    holder_of,
     lineage,
     prune_over,
     read_entries,
@@ -155,6 +156,10 @@ class Log(TaskAppender):
         for entry in self.entries(after=seq - 1, upto=seq) if seq > 0 else ():
             return entry
         raise NotFoundError(f"{self} has no event {seq}", kind="event-not-found")
+
+    def holder_of(self, seq: Seq) -> SessionId:
+        """The session of the fork tree that stores an event of this history."""
+        return holder_of(self.segments, seq)
 
     def value(self, entry: Entry, value: Value) -> Value:
         """A value of an entry's body; a reference to a payload is replaced by its content."""
