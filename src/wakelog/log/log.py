@@ -363,9 +363,7 @@ class Log(TaskAppender):
         """The heads of this session's own forks, the oldest first: their ids are random."""
         return forks_of(self.engine, self.id)
 
-    def adopt(
-        self, fork: Log, at: Seq | None = None, *, why: str = "", force: bool = False, guard: int | None = None
-    ) -> Head:
+    def adopt(self, fork: Log, at: Seq | None = None, *, why: str = "", force: bool = False) -> Head:
         """Takes a fork's result back into this session (adoption.py); a rewind to just before it undoes it.
 
         ConflictError when this session has gone on since the fork point, unless forced.
@@ -374,9 +372,7 @@ class Log(TaskAppender):
 
         def attempt() -> Head:
             plan = plan_adoption(self, fork, at, why=why, force=force)
-            head = self._append(
-                plan.steps, plan.head, guard=guard
-            )  # the plan is valid only for the head it was made on
+            head = self._append(plan.steps, plan.head)  # the plan is valid only for the head it was made on
             refuse_if_erased(self, fork, plan)
             return head
 
