@@ -349,7 +349,7 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """Submits a commit from a task of an event loop, without a wait. A loop must not run what asks or writes."""
     feed_end: Callable[[], str] | None = None
     """Returns a cursor after everything stored so far, without reading the feed."""
-    heard: Callable[[int], Collection[SessionId]] | None = None
+    live_sessions: Callable[[int], Collection[SessionId]] | None = None
     """Returns all sessions whose heartbeat is valid until a time or longer, in one query."""
     take_bundle: Callable[[bytes], SessionId] | None = None
     """Imports a bundle (log/bundle.py) on the server, which verifies it."""
@@ -484,8 +484,8 @@ def head_or_none(engine: Engine, session: SessionId) -> Head | None:
         return None
 
 
-def heard_one_by_one(engine: Engine, since: int) -> list[SessionId]:
-    """What the ability `heard` returns, for engines without it: asks for the heartbeat of each session."""
+def find_live_sessions(engine: Engine, since: int) -> list[SessionId]:
+    """What the ability `live_sessions` returns, for engines without it: asks for the heartbeat of each session."""
     beats = ((head.session, engine.last_beat(head.session)) for head in all_heads(engine))
     return [session for session, beat in beats if beat is not None and beat.until >= since]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.native.core import installed_core
 from wakelog.errors import WakelogError
 from wakelog.log import seal as sealing
-from wakelog.log.intake import admit
+from wakelog.log.admission import admit
 from wakelog.log.native_seal import seal_natively
 from wakelog.log.seal import Tip, seal
 from wakelog.model import events as ev

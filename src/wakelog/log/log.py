@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, CorruptLogError, NotFoundError
+from wakelog.log.admission import Redact, admit, default_redact
 from wakelog.log.append import Clock, now_us
 from wakelog.log.damage import OnHole, entries_around
 from wakelog.log.holder import living_turn
-from wakelog.log.intake import Redact, admit, default_redact
 from wakelog.log.keyless_fork import fork_without_key
 from wakelog.log.reader import (
     Entry,

@@ -77,7 +77,7 @@ class SealStep(msgspec.Struct, frozen=True, gc=False):
     is_bare: bool = False
     """The draft is nothing but its event, so there is nothing else to check."""
     is_checked: bool = False
-    """The event was admitted (intake.py): its values are as they will be stored."""
+    """The event was admitted (admission.py): its values are as they will be stored."""
     then: Callable[[], dict[str, Value]] | None = None
     delta: Delta | None = None
     """The delta as the first writer stored it, for a commit sealed elsewhere. It must lead to the same state as the
