@@ -32,7 +32,7 @@ from wakelog.engines.sqlite import tables
 from wakelog.engines.sqlite.connection import connect, transaction
 from wakelog.engines.sqlite.rows import pack
 from wakelog.log import seal as sealing
-from wakelog.log.intake import admit, default_redact
+from wakelog.log.admission import admit, default_redact
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Commit

@@ -25,7 +25,6 @@ from wakelog.codec.records import (
     PayloadCollector,
     encode_delta,
     encode_event,
-    encode_header,
 )
 from wakelog.engine import Engine
 from wakelog.model import events as ev
@@ -318,7 +317,7 @@ def _chain_example(old: str) -> str:
             doc = delta[0]["value"]
         body = join_body(encode_event(event, PayloadCollector({}))[0], encode_delta(delta) if delta else b"")
         salt = bytes(range(16 * (seq - 1), 16 * seq))
-        header = encode_header(
+        header = msgspec.json.encode(
             Header(seq, event.kind, 1_700_000_000_000_000 + seq, hash_body(salt, body), actor="user")
         )
         prev = link(prev, header)

@@ -349,7 +349,7 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """Submits a commit from a task of an event loop, without a wait. A loop must not run what asks or writes."""
     feed_end: Callable[[], str] | None = None
     """Returns a cursor after everything stored so far, without reading the feed."""
-    heard: Callable[[int], Collection[SessionId]] | None = None
+    live_sessions: Callable[[int], Collection[SessionId]] | None = None
     """Returns all sessions whose heartbeat is valid until a time or longer, in one query."""
     take_bundle: Callable[[bytes], SessionId] | None = None
     """Imports a bundle (log/bundle.py) on the server, which verifies it."""
@@ -417,11 +417,7 @@ def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None
         if same:
             return known.head
         if commit.fingerprint:
-            raise InvalidInputError(
-                f"commit id {commit.commit_id!r} of session {commit.session} was used before for other content",
-                kind="commit-id-reused",
-                hint="use a new commit id for new content",
-            )
+            raise commit_id_reused(commit.session, commit.commit_id)
     if head is None:
         if commit.fork is None and commit.first != 1:
             raise NotFoundError(f"there is no session {commit.session}", kind="session-not-found")
@@ -445,13 +441,22 @@ def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None
             head_seq=head.seq,
         )
     if head.seq + 1 != commit.first or head.hash != commit.prev:
-        raise ConflictError(
-            f"session {commit.session} is at event {head.seq}, but this append expected {commit.first - 1}:"
-            f" another writer came first. Read the events after {commit.first - 1} and try again, or fork there.",
-            kind="head-moved",
-            head_seq=head.seq,
-        )
+        raise head_moved(commit.session, head.seq, commit.first - 1)
     return None
+
+
+def head_moved(session: SessionId, head_seq: Seq, expected: Seq) -> ConflictError:
+    what = f"session {session} is at event {head_seq}, but this append expected {expected}: another writer came first"
+    message = f"{what}. Read the events after {expected} and try again, or fork at {expected}."
+    return ConflictError(message, kind="head-moved", head_seq=head_seq)
+
+
+def commit_id_reused(session: SessionId, commit_id: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"commit id {commit_id!r} of session {session} was used before for other content",
+        kind="commit-id-reused",
+        hint="use a new commit id for new content",
+    )
 
 
 def payload_of(engine: Engine, session: SessionId, seq: Seq, digest: bytes) -> bytes:
@@ -479,8 +484,8 @@ def head_or_none(engine: Engine, session: SessionId) -> Head | None:
         return None
 
 
-def heard_one_by_one(engine: Engine, since: int) -> list[SessionId]:
-    """What the ability `heard` returns, for engines without it: asks for the heartbeat of each session."""
+def find_live_sessions(engine: Engine, since: int) -> list[SessionId]:
+    """What the ability `live_sessions` returns, for engines without it: asks for the heartbeat of each session."""
     beats = ((head.session, engine.last_beat(head.session)) for head in all_heads(engine))
     return [session for session, beat in beats if beat is not None and beat.until >= since]
 

@@ -136,7 +136,7 @@ NOT_DONE = {
     "Store.reserve": "for links to a session that is opened later, which a person has no use for",
     "Store.is_open": "for importers; a person sees it in ls",
     **dict.fromkeys(["Session.files.capture"], "files are captured around the calls of a program"),
-    "Store.wanted_by": "part of every brief; `preferences` lists them",
+    "Store.preferences_for": "part of every brief; `preferences` lists them",
     "Store.word_places": "part of every `why`",
     **dict.fromkeys(
         [

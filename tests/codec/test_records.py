@@ -23,7 +23,6 @@ from wakelog.codec.records import (
     decode_event,
     decode_header,
     encode_event,
-    encode_header,
 )
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import CorruptLogError, InvalidInputError, UnsupportedError
@@ -53,12 +52,12 @@ headers = st.builds(
 
 @given(headers)
 def test_a_header_comes_back_as_it_was(header: Header) -> None:
-    assert decode_header(encode_header(header)) == header
+    assert decode_header(msgspec.json.encode(header)) == header
 
 
 def test_a_header_leaves_out_what_is_usual() -> None:
     header = Header(seq=1, kind="note.added", at=5, body_hash="00")
-    assert set(json.loads(encode_header(header))) <= {"seq", "kind", "at", "body_hash", "v"}
+    assert set(json.loads(msgspec.json.encode(header))) <= {"seq", "kind", "at", "body_hash", "v"}
 
 
 @given(knowledge | st.sampled_from(MOVES))

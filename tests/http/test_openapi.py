@@ -14,7 +14,7 @@ from wakelog.http.routes import all_routes
 from wakelog.http.server import RunningServer, serving
 from wakelog.http.shapes import EventRecord
 from wakelog.http.state import Settings
-from wakelog.log.intake import OWN_KINDS
+from wakelog.log.admission import OWN_KINDS
 from wakelog.model.events import KINDS
 
 ROUTES = {route.name: route for route in all_routes()}

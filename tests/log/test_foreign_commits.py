@@ -15,9 +15,9 @@ from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError, WakelogError
 from wakelog.log import Log
-from wakelog.log.foreign_commits import AHEAD_MAX_US, Admission
+from wakelog.log.admission import default_redact
+from wakelog.log.foreign_commits import AHEAD_MAX_US, CommitChecker
 from wakelog.log.foreign_removals import take_deletion, take_surgery
-from wakelog.log.intake import default_redact
 from wakelog.log.removal import delete, erase, prune
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
@@ -40,7 +40,7 @@ class CheckedEngine:
         self.inner = inner
         self.durability = inner.durability
         self._logs: dict[SessionId, Log] = {}
-        self.admission = Admission(inner, self._log, known_log=self._logs.get, clock=lambda: START_US + 10**12)
+        self.checker = CommitChecker(inner, self._log, known_log=self._logs.get, clock=lambda: START_US + 10**12)
 
     def _log(self, session: SessionId) -> Log:
         if session not in self._logs:
@@ -49,16 +49,16 @@ class CheckedEngine:
 
     def submit(self, *commits: Commit) -> Pending:
         try:
-            pending = self.admission.submit(*commits)
+            pending = self.checker.submit(*commits)
         except WakelogError as exc:
             return _Refused(exc)
         return _Remembered(pending)
 
     def operate(self, surgery: Surgery) -> Head:
-        return take_surgery(self.admission, surgery)
+        return take_surgery(self.checker, surgery)
 
     def delete(self, commit: Commit) -> Head:
-        head = take_deletion(self.admission, commit)
+        head = take_deletion(self.checker, commit)
         self._logs.pop(commit.session, None)
         return head
 
@@ -256,10 +256,10 @@ def test_a_commit_that_holds_a_secret_is_turned_away(engine: CheckedEngine, cont
 
 def test_a_clock_far_ahead_is_refused() -> None:
     engine = MemoryEngine()
-    admission = Admission(engine, lambda session: Log(engine, session), clock=lambda: START_US)
+    checker = CommitChecker(engine, lambda session: Log(engine, session), clock=lambda: START_US)
     ahead = Log.create(MemoryEngine(), new_session(), ev.SessionOpened(), clock=lambda: START_US + AHEAD_MAX_US + 1)
     with pytest.raises(InvalidInputError) as refused:
-        admission.submit(*ahead.engine.read(ahead.id))
+        checker.submit(*ahead.engine.read(ahead.id))
     assert refused.value.kind == "clock-ahead"
 
 

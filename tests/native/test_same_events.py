@@ -11,7 +11,7 @@ from tests.native.core import installed_core
 from wakelog.codec import records
 from wakelog.codec.records import PayloadCollector, check_event, encode_event
 from wakelog.engines.memory import MemoryEngine
-from wakelog.log import Log, intake
+from wakelog.log import Log, admission
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId
 from wakelog.model.payloads import Payload
@@ -115,8 +115,8 @@ def test_a_log_has_the_same_hash_whoever_encodes(monkeypatch: pytest.MonkeyPatch
     heads = []
     for is_native in (True, False):
         if not is_native:
-            monkeypatch.setattr(intake, "encode_plain", None)
-            monkeypatch.setattr(intake, "encode_clean", None)
+            monkeypatch.setattr(admission, "encode_plain", None)
+            monkeypatch.setattr(admission, "encode_clean", None)
         log = Log.create(MemoryEngine(), SessionId("s_" + "0" * 26), ev.SessionOpened(name="x"), clock=lambda: 1)
         log.append(*USUAL)
         log.append(*USUAL, commit_id="again")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.native.core import installed_core
 from wakelog.errors import WakelogError
 from wakelog.log import seal as sealing
-from wakelog.log.intake import admit
-from wakelog.log.plain_seal import seal_plain
+from wakelog.log.admission import admit
+from wakelog.log.native_seal import seal_natively
 from wakelog.log.seal import Tip, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId
@@ -86,7 +86,7 @@ commits = st.lists(st.lists(events | drafts, min_size=1, max_size=4), max_size=6
 
 @contextmanager
 def without_core() -> Iterator[None]:
-    with patch.object(sealing, "seal_plain", None):
+    with patch.object(sealing, "seal_natively", None):
         yield
 
 
@@ -154,7 +154,7 @@ def test_a_commit_is_sealed_the_same(given_commits: list[list[Any]], is_hashed: 
 
 
 def test_a_usual_turn_is_sealed_by_the_core_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert seal_plain is not None
+    assert seal_natively is not None
     session = Session()
     monkeypatch.setattr(sealing, "_seal_in_python", None)
     assert session.seal(TURN)[0].turns == (1, 1)

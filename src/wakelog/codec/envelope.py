@@ -20,7 +20,7 @@ NOT_AT_HAND, DELETED = "content-encrypted", "content-key-deleted"
 ENCRYPTED, ERASED = "this content is encrypted", "this content was erased"
 """How their messages begin."""
 HINT = "name the store's key: WAKELOG_ENCRYPTION_KEY=file:PATH, env:NAME, keyring:SERVICE/NAME or command:CMD"
-ID_SIZE, NONCE_SIZE, TAG_SIZE = 8, 12, 16
+ID_SIZE, NONCE_SIZE = 8, 12
 HEAD_SIZE = len(MAGIC) + ID_SIZE
 TEXT = "wle1:"
 

@@ -51,7 +51,6 @@ class _Fold(msgspec.Struct):
     delta: Delta = []
 
 
-encode_header: Callable[[Header], bytes] = _encode
 encode_delta: Callable[[Delta], bytes] = _encode
 decode_ops = msgspec.json.Decoder(Delta).decode
 _decode_delta = msgspec.json.Decoder(_Fold).decode

@@ -9,7 +9,6 @@ from __future__ import annotations
 import msgspec
 
 from wakelog.context.items import Item
-from wakelog.context.token_count import Count, estimate
 from wakelog.context.window import Window, read_recorded, read_window
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.log import Log
@@ -146,11 +145,11 @@ def _summary(log: Log, each: Compaction, others: list[Compaction]) -> Summary:
     )
 
 
-def inspect(log: Log, seq: Seq, *, count: Count = estimate) -> tuple[Item, ...]:
+def inspect(log: Log, seq: Seq) -> tuple[Item, ...]:
     """What a compaction replaced."""
     each = _in_effect(log, seq)
     view = log.view()
-    return read_recorded(log, subtract(view, [(1, each.first - 1), (each.last + 1, view[-1][1])]), count=count)
+    return read_recorded(log, subtract(view, [(1, each.first - 1), (each.last + 1, view[-1][1])]))
 
 
 def expand(log: Log, seq: Seq, *, why: str = "") -> Seq:

@@ -15,7 +15,6 @@ from wakelog.context.evicted_ranges import changes, merge_evictions
 from wakelog.context.handles import Evicted, by_place, evicted_as, item_key, output_key, parse_item, range_key
 from wakelog.context.items import Item
 from wakelog.context.ledger import is_pinned
-from wakelog.context.token_count import Count, estimate
 from wakelog.context.window import Window, read_window
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.log import Log
@@ -40,11 +39,11 @@ class RestoredContent(msgspec.Struct, frozen=True):
     gone: tuple[Gone, ...] = ()
 
 
-def evict(log: Log, key: str | Seq, *, count: Count = estimate) -> Evicted:
+def evict(log: Log, key: str | Seq) -> Evicted:
     """Evicts an item (by its key, or any event in it), a call's answer, or a range. Something that was evicted before
     stays evicted."""
     key = item_key(key) if isinstance(key, int) else key
-    window = read_window(log, count=count)
+    window = read_window(log)
     if (already := _covering(window, window.evicted, key)) is not None:
         return already
     leaving = _items_named(window, key)
@@ -102,18 +101,18 @@ def _place_of(window: Window, key: str) -> tuple[Seq, Seq]:
     return place, place
 
 
-def restore(log: Log, key: str | Seq, *, count: Count = estimate) -> RestoredContent:
+def restore(log: Log, key: str | Seq) -> RestoredContent:
     """Restores something into the window, and pins it for this turn. A compaction is expanded."""
     key = item_key(key) if isinstance(key, int) else key
-    window = read_window(log, count=count)
+    window = read_window(log)
     holder = _covering(window, window.evicted, key)
     if holder is None:
-        return RestoredContent(key, (pin(log, key, count=count),))
+        return RestoredContent(key, (pin(log, key),))
     if holder.what == "compaction":
         expand(log, holder.handle)
-        return RestoredContent(key, tuple(_inside(read_window(log, count=count), holder.first, holder.last)))
-    after = _still_evicted(log, window, holder, key, count)
-    back = _restored_items(window, read_window(log, window.at, count=count, evicted=after))
+        return RestoredContent(key, tuple(_inside(read_window(log), holder.first, holder.last)))
+    after = _still_evicted(log, window, holder, key)
+    back = _restored_items(window, read_window(log, window.at, evicted=after))
     gone = tuple(_cannot_return(log, holder, back))
     if not back:
         return RestoredContent(key, (), gone or (Gone(holder.handle, "not in view"),))
@@ -122,7 +121,7 @@ def restore(log: Log, key: str | Seq, *, count: Count = estimate) -> RestoredCon
     return RestoredContent(key, tuple(back), gone)
 
 
-def _still_evicted(log: Log, window: Window, holder: Evicted, key: str, count: Count) -> tuple[Evicted, ...]:
+def _still_evicted(log: Log, window: Window, holder: Evicted, key: str) -> tuple[Evicted, ...]:
     """What stays evicted after `key` was restored. Restoring one item of a range splits the range in two."""
     rest = [e for e in window.evicted if e.key != holder.key]
     if holder.what in ("item", "any"):
@@ -130,7 +129,7 @@ def _still_evicted(log: Log, window: Window, holder: Evicted, key: str, count: C
     if holder.key == key or holder.what != "range":
         return by_place(rest)
     first, last = _place_of(window, key)
-    inside = _restored_items(window, read_window(log, window.at, count=count, evicted=rest))
+    inside = _restored_items(window, read_window(log, window.at, evicted=rest))
     wanted = {i.key for i in inside if first <= i.seq <= last or any(first <= s <= last for s in i.events)}
     run: list[Item] = []
     for item in [*inside, None]:
@@ -181,10 +180,10 @@ def _cannot_return(log: Log, holder: Evicted, back: list[Item]) -> list[Gone]:
     return found
 
 
-def pin(log: Log, key: str | Seq, *, count: Count = estimate) -> Item:
+def pin(log: Log, key: str | Seq) -> Item:
     """Keeps an item in the window until the turn is over."""
     key = item_key(key) if isinstance(key, int) else key
-    window = read_window(log, count=count)
+    window = read_window(log)
     named = parse_item(key)
     item = window.find(named[0]) if named else None
     if item is None:

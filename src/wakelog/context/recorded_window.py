@@ -12,7 +12,6 @@ import msgspec
 
 from wakelog.context.handles import Coverage, Evicted, read_evicted
 from wakelog.context.items import Item
-from wakelog.context.token_count import Count, estimate
 from wakelog.context.window import read_recorded, read_window
 from wakelog.log import Log
 from wakelog.log.reader import Entry
@@ -59,7 +58,7 @@ def seen_at(log: Log, at: Seq, since: Seq = 1) -> RecordedWindow:
     return RecordedWindow(0, at, "", "", False, window.items, window.evicted)
 
 
-def seen_by(log: Log, call: Entry, *, count: Count = estimate) -> RecordedWindow:
+def seen_by(log: Log, call: Entry) -> RecordedWindow:
     """What one model call was shown."""
     body, before = call.body, call.seq - 1
     params = body.get("params")
@@ -68,8 +67,8 @@ def seen_by(log: Log, call: Entry, *, count: Count = estimate) -> RecordedWindow
     ranges = call.header.derived_from
     if ranges:
         left = read_evicted(log.state(before)["evicted_keys"]) if before else ()
-        return RecordedWindow(call.seq, before, model, digest, True, read_recorded(log, ranges, count=count), left)
-    window = read_window(log, before, count=count)
+        return RecordedWindow(call.seq, before, model, digest, True, read_recorded(log, ranges), left)
+    window = read_window(log, before)
     return RecordedWindow(call.seq, before, model, digest, False, window.items, window.evicted)
 
 
@@ -85,10 +84,10 @@ def model_call(log: Log, at: Seq, since: Seq = 1) -> Entry | None:
     return None
 
 
-def window_change(log: Log, seen: RecordedWindow, *, count: Count = estimate) -> WindowChange:
+def window_change(log: Log, seen: RecordedWindow) -> WindowChange:
     """What changed since the model call before."""
     call = model_call(log, (seen.call or seen.at + 1) - 1)
-    before = seen_by(log, call, count=count).items if call is not None else ()
+    before = seen_by(log, call).items if call is not None else ()
     now, then = {i.key for i in seen.items}, {i.key for i in before}
     # A call whose answer came meanwhile counts as entered.
     changed = {i.key for i in seen.items for j in before if i.key == j.key and i.status != j.status}

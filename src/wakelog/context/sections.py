@@ -69,26 +69,26 @@ class Teller:
         block = textwrap.indent(fence(goal, trust=mark["trust"], source=mark["source"], limit=limit), "  ")
         return SectionLine(f"- goal, {block.lstrip()}", mark["seq"], mark["trust"], mark["source"])
 
-    def pending(self, *, weight: int = 3) -> Part:
+    def pending(self) -> Part:
         shown = [p for p in self.state["pending_actions"].items() if self._is_shown(p[1]["turn"], p[1]["seq"])]
         found = sorted(shown, key=lambda p: (_URGENT.get(p[1]["status"], 9), p[1]["seq"]))
         lines = (self._pending(action, pending) for action, pending in found)
-        return Part("pending", "Pending", len(found), lines, self.shows("pending_actions"), weight=weight, first=True)
+        return Part("pending", "Pending", len(found), lines, self.shows("pending_actions"), weight=3, first=True)
 
     def decisions(self, *, weight: int = 4) -> Part:
         made = _newest(self.state["decisions_made"])
         lines = (self._decision(seq, decision) for seq, decision in made)
         return Part("decisions", "Decisions", len(made), lines, self.shows("decisions_made"), weight=weight)
 
-    def facts(self, *, weight: int = 4) -> Part:
+    def facts(self) -> Part:
         known = sorted(self.state["facts"].items(), key=lambda f: -f[1]["seq"])
         lines = (self._fact(key, fact) for key, fact in known)
-        return Part("facts", "Facts", len(known), lines, self.shows("facts"), weight=weight)
+        return Part("facts", "Facts", len(known), lines, self.shows("facts"), weight=4)
 
-    def dead_ends(self, *, weight: int = 2) -> Part:
+    def dead_ends(self) -> Part:
         found = [e for e in _newest(self.state["dead_ends"]) if self._is_shown(e[1]["turn"], e[0])]
         lines = (self._dead_end(seq, end) for seq, end in found)
-        return Part("dead_ends", "Dead ends", len(found), lines, self.shows("dead_ends"), weight=weight)
+        return Part("dead_ends", "Dead ends", len(found), lines, self.shows("dead_ends"), weight=2)
 
     def last_error(self) -> Part:
         error = self.state["last_error"]

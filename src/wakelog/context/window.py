@@ -182,7 +182,7 @@ def _pruned(log: Log, view: Ranges) -> list[tuple[Seq, Seq]]:
     return found
 
 
-def read_recorded(log: Log, ranges: Ranges, *, count: Count = estimate) -> tuple[Item, ...]:
+def read_recorded(log: Log, ranges: Ranges) -> tuple[Item, ...]:
     """The items that some events make, as a recorded model call names them."""
     builder = Builder(log)
     for entry in read_ranges(log, ranges):
@@ -194,4 +194,4 @@ def read_recorded(log: Log, ranges: Ranges, *, count: Count = estimate) -> tuple
             builder.summary(entry, entry.body.get("first", entry.seq))
         else:
             builder.feed(entry)
-    return tuple(count_item(item, count) for item in builder.items())
+    return tuple(count_item(item, estimate) for item in builder.items())

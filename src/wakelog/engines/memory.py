@@ -53,7 +53,7 @@ class MemoryEngine:
 
     @property
     def abilities(self) -> Abilities:
-        return Abilities(heard=self.heard, marks=self)
+        return Abilities(live_sessions=self.live_sessions, marks=self)
 
     @property
     def _news(self) -> threading.Condition:
@@ -181,7 +181,7 @@ class MemoryEngine:
         with self._news:
             return self._get(session).beat
 
-    def heard(self, since: int) -> list[SessionId]:
+    def live_sessions(self, since: int) -> list[SessionId]:
         with self._news:
             return [id_ for id_, each in self._sessions.items() if each.beat is not None and each.beat.until >= since]
 

@@ -46,7 +46,6 @@ class SpanSender:
         self,
         url: str,
         *,
-        headers: dict[str, str] | None = None,
         protocol: str = "",
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -61,7 +60,7 @@ class SpanSender:
         if self._media == otlp.PROTOBUF:
             otlp.require_protobuf()
         self._url, self._sleep = url, sleep
-        self._connections = Connections(url, {**_environment_headers(), **(headers or {})})
+        self._connections = Connections(url, _environment_headers())
 
     def send(self, document: dict[str, Any]) -> SentSpans:
         """Sends all spans of a document. UnavailableError if the collector cannot be reached or stays busy."""

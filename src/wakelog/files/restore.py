@@ -68,7 +68,6 @@ def restore(
     rewind_to: Seq | None = None,
     mode: str = "rewind",
     why: str = "",
-    guard: int | None = None,
 ) -> RestoredFiles:
     """Carries out a plan. With `rewind_to` the view is moved there in the same commit."""
     refuse_if_not_writable(log)
@@ -77,7 +76,7 @@ def restore(
         results = tuple(run.do(step) for step in run.in_order())
         if not run.drafts and rewind_to is None and mode == "rewind":
             return RestoredFiles(plan, results, 0, log.head().seq)
-        head = _commit(log, plan.at, run.drafts, rewind_to, mode, why, guard)
+        head = _commit(log, plan.at, run.drafts, rewind_to, mode, why)
     return RestoredFiles(plan, results, head.seq, head.seq)
 
 
@@ -93,22 +92,20 @@ def refuse_if_not_writable(log: Log) -> None:
         )
 
 
-def _commit(
-    log: Log, at: Seq, drafts: list[EventDraft], rewind_to: Seq | None, mode: str, why: str, guard: int | None
-) -> Head:
+def _commit(log: Log, at: Seq, drafts: list[EventDraft], rewind_to: Seq | None, mode: str, why: str) -> Head:
     if rewind_to is not None:
-        return log.rewind(rewind_to, mode=mode, why=why, guard=guard, restored=drafts, files=at)
+        return log.rewind(rewind_to, mode=mode, why=why, restored=drafts, files=at)
 
     def attempt() -> Head:
         here = log.head().seq
-        return log.rewind(here, mode=mode, why=why, guard=guard, restored=drafts, files=at, expect=here)
+        return log.rewind(here, mode=mode, why=why, restored=drafts, files=at, expect=here)
 
     try:
         return retry_on_moved_head(log.id, "to record the restored files in", attempt)
     except UnavailableError as exc:
         if exc.kind != "too-busy":
             raise
-        return log.append(*drafts, guard=guard)  # the changes are recorded, without a rewind that marks them
+        return log.append(*drafts)  # the changes are recorded, without a rewind that marks them
 
 
 class _RestoreRun:

@@ -21,7 +21,7 @@ from wakelog.files.file_history import FilePast, FileSide, RecordedChange, conte
 from wakelog.files.git_head import git_labels
 from wakelog.files.tree_writer import DiskEntry, FilePlace, OpenRoot, locate
 from wakelog.log import Log
-from wakelog.log.intake import Redact
+from wakelog.log.admission import Redact
 from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.model.calls import BEGIN_KINDS, END_KINDS, Call, Calls

@@ -20,7 +20,7 @@ from wakelog.engine import Pending
 from wakelog.engines.remote.wire import Answers, SubmitAnswer
 from wakelog.errors import UnavailableError, WakelogError
 from wakelog.http.problems import problem
-from wakelog.log.foreign_commits import Admission
+from wakelog.log.foreign_commits import CommitChecker
 from wakelog.model.records import Commit
 
 THREADS = 2
@@ -40,8 +40,8 @@ class _Request(msgspec.Struct, frozen=True, eq=False):
 class CommitQueue:
     """The queue of one namespace."""
 
-    def __init__(self, admission: Admission, name: str, loop: asyncio.AbstractEventLoop) -> None:
-        self._admission = admission
+    def __init__(self, checker: CommitChecker, name: str, loop: asyncio.AbstractEventLoop) -> None:
+        self._checker = checker
         self._loop = loop
         self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
         self._computing = threading.Lock()
@@ -68,7 +68,7 @@ class CommitQueue:
         while (first := self._queue.get()) is not None:
             with self._computing:
                 batch = [first, *self._take_waiting()]
-                started = [[_start(self._admission, group) for group in request.groups] for request in batch]
+                started = [[_start(self._checker, group) for group in request.groups] for request in batch]
             answers = [Answers(tuple(map(_finish, each))) for each in started]
             self._loop.call_soon_threadsafe(_deliver, batch, answers)
 
@@ -86,9 +86,9 @@ class CommitQueue:
         return found
 
 
-def _start(admission: Admission, group: tuple[Commit, ...]) -> Pending | WakelogError:
+def _start(checker: CommitChecker, group: tuple[Commit, ...]) -> Pending | WakelogError:
     try:
-        return admission.submit(*group)
+        return checker.submit(*group)
     except Exception as exc:
         return _as_error(exc)
 

@@ -23,7 +23,7 @@ from wakelog.http.keys import FILE, Key, Keys, check_namespace
 from wakelog.http.problems import no_space
 from wakelog.http.shared_keys import SharedKeys, SharedNotes, is_cluster
 from wakelog.log import Log
-from wakelog.log.foreign_commits import Admission
+from wakelog.log.foreign_commits import CommitChecker
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Head
 from wakelog.session import Session
@@ -44,7 +44,7 @@ class Namespace:
         self.name = name
         self.store = store
         self.engine = store.engine
-        self.admission = Admission(
+        self.checker = CommitChecker(
             store.engine, self.log, known_log=self._known_log, redact=store.redact, clock=store.clock
         )
         self._logs: OrderedDict[SessionId, Log] = OrderedDict()

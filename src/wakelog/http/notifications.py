@@ -29,6 +29,7 @@ from wakelog.errors import NotFoundError, WakelogError
 from wakelog.http.namespaces import Namespace
 from wakelog.http.shapes import record_of
 from wakelog.log.reader import open_commit
+from wakelog.model.events import REMOVAL_KINDS
 from wakelog.model.ids import Seq, SessionId
 
 RING_FRAMES = 1024
@@ -39,7 +40,7 @@ WAIT_S = 0.25
 LINGER_S = 10.0
 """The thread stays this long after the last watcher has left."""
 
-_REMOVALS = frozenset({"payload.erased", "range.pruned", "session.deleted"})
+_REMOVALS = REMOVAL_KINDS | {"session.deleted"}
 _encode = msgspec.json.Encoder().encode
 _log = logging.getLogger("wakelog.http")
 

@@ -21,7 +21,7 @@ from wakelog import __version__
 from wakelog.engines.remote.wire import JSON, PROBLEM, Problem
 from wakelog.http.routes import Raw, Route, all_routes
 from wakelog.http.shapes import EventIn
-from wakelog.log.intake import OWN_KINDS
+from wakelog.log.admission import OWN_KINDS
 from wakelog.model import events as ev
 
 INTRODUCTION = """\

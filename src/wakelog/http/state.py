@@ -131,7 +131,7 @@ class Server:
         """The queue of commits for a namespace. Called on the event loop."""
         queue = self._queues.get(space.name)
         if queue is None:
-            queue = self._queues[space.name] = CommitQueue(space.admission, space.name, asyncio.get_running_loop())
+            queue = self._queues[space.name] = CommitQueue(space.checker, space.name, asyncio.get_running_loop())
         return queue
 
     def hub(self, space: Namespace) -> Notifications:

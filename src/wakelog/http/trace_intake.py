@@ -150,10 +150,10 @@ class TraceImports:
         self._stop.set()
         self._thread.join(GRACE_S)
 
-    def step(self, *, everything: bool = False) -> int:
+    def step(self) -> int:
         """Imports the traces that are ready and returns their number. A trace that fails is retried later."""
         count = 0
-        for trace in self._spool.ready(everything=everything):
+        for trace in self._spool.ready():
             try:
                 self._on_import(self._spool.bring_in(self._store, trace))
                 count += 1

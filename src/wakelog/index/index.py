@@ -105,10 +105,10 @@ class Index(Queries):
             with once:
                 return self.engine.changes(self._now().as_of.cursor, FEED_PAGE)
 
-    def rebuild(self, progress: Progress | None = None) -> AsOf:
+    def rebuild(self) -> AsOf:
         """Rebuilds the index from the log."""
         self._database.reset()
-        return self.catch_up(progress)
+        return self.catch_up()
 
     def ask(self, question: Callable[[IndexMoment], A]) -> A:
         words = getattr(question, "words_of", None)

@@ -23,7 +23,7 @@ import msgspec
 
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError
-from wakelog.log.reader import Entry, fetch, open_commit
+from wakelog.log.reader import Entry, entries_of_kind, fetch
 from wakelog.log.seal import SealStep
 from wakelog.model import events as ev
 from wakelog.model.document import REWOUND_PARTS
@@ -108,18 +108,15 @@ def adoptions(engine: Engine, fork: Head, *, since: Seq) -> Iterator[Entry]:
     """The events by which a fork's parent adopted it at or after the fork's event `since`."""
     assert fork.fork is not None
     session = fork.fork.parent
-    for commit in engine.read(session, after=fork.fork.at):
-        for entry in open_commit(commit) if "history.adopted" in commit.kinds else ():
-            if entry.kind != "history.adopted":
-                continue
-            if not entry.record.body:  # pruned elsewhere and imported by a bundle: here a live fork forbids that
-                raise NotAllowedError(
-                    f"session {session} adopted a fork and was pruned since: its base state may still hold the content",
-                    kind="pruned-fork",
-                    hint="retract the content there and prune again up to a later event",
-                )
-            if entry.body.get("session") == fork.session and entry.body.get("at", 0) >= since:
-                yield entry
+    for entry in entries_of_kind(engine, session, "history.adopted", after=fork.fork.at):
+        if not entry.record.body:  # pruned elsewhere and imported by a bundle: here a live fork forbids that
+            raise NotAllowedError(
+                f"session {session} adopted a fork and was pruned since: its base state may still hold the content",
+                kind="pruned-fork",
+                hint="retract the content there and prune again up to a later event",
+            )
+        if entry.body.get("session") == fork.session and entry.body.get("at", 0) >= since:
+            yield entry
 
 
 def _erased_since(log: Log, seq: Seq) -> bool:
@@ -214,10 +211,9 @@ def _uncounted(log: Log, fork: Log, at: Seq, left: Seq) -> ev.Cost:
     """What the fork itself spent up to `at`, minus what earlier adoptions have counted."""
     there, shared = (fork.state(seq)["budget"]["spent"] for seq in (at, left))
     counted: Counter[str] = Counter()
-    for commit in log.engine.read(log.id, after=left):
-        for entry in open_commit(commit) if "history.adopted" in commit.kinds else ():
-            if entry.kind == "history.adopted" and entry.record.body and entry.body.get("session") == fork.id:
-                counted.update(entry.body.get("cost") or {})
+    for entry in entries_of_kind(log.engine, log.id, "history.adopted", after=left):
+        if entry.record.body and entry.body.get("session") == fork.id:
+            counted.update(entry.body.get("cost") or {})
     tokens, usd_micros, duration_us = (
         max(0, there.get(name, 0) - shared.get(name, 0) - counted[field])
         for name, field in (("tokens", "tokens_in"), ("usd_micros", "usd_micros"), ("duration_us", "duration_us"))

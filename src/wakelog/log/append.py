@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from wakelog.engine import Engine, Pending
+from wakelog.engine import Engine, Pending, commit_id_reused, head_moved
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, UnavailableError, WakelogError
 from wakelog.log.reader import Segment, fold_at, read_entries
 from wakelog.log.retry import next_try
@@ -118,7 +118,7 @@ class Appender:
                 tip = self._pending_tip(refresh=expect is not None and expect != self._looked_at)
                 self._looked_at = -1
                 if expect is not None and tip.seq != expect:
-                    raise self._conflict(tip.seq, expect)
+                    raise head_moved(self.id, tip.seq, expect)
                 self._is_whole = False
                 try:
                     sealed = seal(tip, self.id, steps, now=self.clock(), commit_id=commit_id, guard=guard)
@@ -231,20 +231,8 @@ class Appender:
         if known is None:
             return None
         if known.fingerprint != fingerprint_of([step.draft.event for step in steps], steps):
-            raise InvalidInputError(
-                f"commit id {commit_id!r} of session {self.id} was used before for other content",
-                kind="commit-id-reused",
-                hint="use a new commit id for new content",
-            )
+            raise commit_id_reused(self.id, commit_id)
         return known.head
-
-    def _conflict(self, at: Seq, expect: Seq) -> ConflictError:
-        return ConflictError(
-            f"session {self.id} is at event {at}, but this append expected {expect}: another writer came first."
-            f" Read the events after {expect} and try again, or fork at {expect}.",
-            kind="head-moved",
-            head_seq=at,
-        )
 
     # The tip
 
@@ -312,7 +300,7 @@ class Appender:
             return False  # the usual case, settled by one question
         self._is_whole = False
         for entry in read_entries(self.engine, self.segments, after=tip.seq, prev=tip.hash):
-            if entry.kind in ("payload.erased", "range.pruned"):
+            if entry.kind in ev.REMOVAL_KINDS:
                 # The removed content may be in the state held here, or among the payloads that it would refer to.
                 self._tip = self._load_tip()
                 self._is_whole = True

@@ -29,8 +29,6 @@ from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Record
 
-REMOVALS = frozenset({"range.pruned", "payload.erased"})
-
 
 def ancestry_of(log: Log) -> list[Head]:
     """The session and all its ancestors, oldest first, including those whose own events it does not share."""
@@ -65,7 +63,7 @@ def shared_commits(log: Log, ancestry: list[Head], head: Head, beyond: bool) -> 
 def _removal_commits(engine: Engine, session: SessionId, cut: Seq) -> list[Commit]:
     """An ancestor's commits after the fork point, up to the last one that records a removal."""
     tail = [c for c in engine.read(session, after=cut, payloads=True) if c.first > cut]
-    last = max((c.last for c in tail if not REMOVALS.isdisjoint(c.kinds)), default=0)
+    last = max((c.last for c in tail if not ev.REMOVAL_KINDS.isdisjoint(c.kinds)), default=0)
     return [c for c in tail if c.last <= last]
 
 

@@ -19,7 +19,7 @@ from wakelog.encryption.mark import HINT
 from wakelog.engine import Encryption, Engine, require
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import NotAllowedError, UnsupportedError
-from wakelog.log.bundle_ancestry import REMOVALS
+from wakelog.model.events import REMOVAL_KINDS
 from wakelog.model.records import Commit, Head
 
 
@@ -37,7 +37,7 @@ def encrypted_commits(engine: Engine, ancestry: list[Head], head: Head) -> Itera
         assert fork.fork is not None
         cut = max(fork.fork.at, ancestor.fork.at + 1 if ancestor.fork else 1)
         commits = list(engine.read(ancestor.session, payloads=True))
-        last = max((c.last for c in commits if not REMOVALS.isdisjoint(c.kinds)), default=0)
+        last = max((c.last for c in commits if not REMOVAL_KINDS.isdisjoint(c.kinds)), default=0)
         yield from (c for c in commits if c.first <= max(cut, last) and "session.deleted" not in c.kinds)
     yield from engine.read(head.session, upto=head.seq, payloads=True)
 

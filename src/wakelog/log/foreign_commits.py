@@ -25,9 +25,9 @@ from wakelog.codec.chain import SALT_SIZE
 from wakelog.codec.records import decode_delta, decode_event, decode_header
 from wakelog.engine import Engine, Pending, head_or_none, judge
 from wakelog.errors import CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError, WakelogError
+from wakelog.log.admission import OWN_KINDS, Redact, default_redact
 from wakelog.log.adoption import plan_adoption
 from wakelog.log.append import Clock, now_us
-from wakelog.log.intake import OWN_KINDS, Redact, default_redact
 from wakelog.log.log import Log
 from wakelog.log.reader import fetch, fold_at
 from wakelog.log.seal import SealChoices, Sealed, SealStep, Tip, seal
@@ -44,7 +44,6 @@ from wakelog.state.patch import copy
 AHEAD_MAX_US = 300 * 1_000_000
 """How far a writer's clock may be ahead. Times never go back within a session, so a time far ahead would stay."""
 
-REMOVALS = frozenset({"payload.erased", "range.pruned"})
 _REFUSED = frozenset(OWN_KINDS) - {"session.forked", "history.rewound", "history.adopted", "payload.redacted"}
 """Kinds that the log writes itself and that do not come as appends (foreign_removals.py)."""
 _UNORDERED = frozenset({"history.rewound", "history.adopted"})
@@ -76,7 +75,7 @@ class Landing:
         return self._log.land(self._sealed)
 
 
-class Admission:
+class CommitChecker:
     """Checks and stores commits that others sealed, for one engine."""
 
     def __init__(

@@ -12,7 +12,7 @@ import msgspec
 
 from wakelog.engine import Surgery, head_or_none
 from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError
-from wakelog.log.foreign_commits import REMOVALS, Admission, refuse
+from wakelog.log.foreign_commits import CommitChecker, refuse
 from wakelog.log.log import Log
 from wakelog.log.pruned_totals import totals_upto
 from wakelog.log.reader import Entry, open_commit
@@ -29,26 +29,26 @@ _encode = msgspec.json.Encoder().encode
 _KEPT = ("session", "commit_id", "first", "last", "prev", "hash", "at", "epoch", "status", "turn", "turns", "kinds")
 
 
-def take_deletion(admission: Admission, commit: Commit) -> Head:
+def take_deletion(checker: CommitChecker, commit: Commit) -> Head:
     """Deletes a session by a commit that was sealed elsewhere."""
     if [entry.kind for entry in _entries_of(commit)] != ["session.deleted"]:
         refuse(commit, "a deletion is one session.deleted and nothing else")
-    _refuse_if_held(admission, commit.session)
-    [checked] = admission.check_all([commit], frozenset({"session.deleted"}))
-    return admission.engine.delete(msgspec.structs.replace(checked, snapshot=None))
+    _refuse_if_held(checker, commit.session)
+    [checked] = checker.check_all([commit], frozenset({"session.deleted"}))
+    return checker.engine.delete(msgspec.structs.replace(checked, snapshot=None))
 
 
-def take_surgery(admission: Admission, surgery: Surgery) -> Head:
+def take_surgery(checker: CommitChecker, surgery: Surgery) -> Head:
     """Rewrites stored bytes as planned elsewhere."""
     if not surgery.commits:
         raise InvalidInputError("a removal needs a commit that records it", kind="empty-erase")
     for session in {c.session for c in (*surgery.commits, *surgery.rewritten)}:
-        _refuse_if_held(admission, session)
+        _refuse_if_held(checker, session)
     # The state may still hold the content to remove, so no snapshot is made of it.
-    commits = [msgspec.structs.replace(c, snapshot=None) for c in admission.check_all(surgery.commits, REMOVALS)]
-    vouched = _vouched(admission, commits)
-    rewritten = tuple(_rewritten(admission, commit, vouched) for commit in surgery.rewritten)
-    return admission.engine.operate(msgspec.structs.replace(surgery, commits=tuple(commits), rewritten=rewritten))
+    commits = [msgspec.structs.replace(c, snapshot=None) for c in checker.check_all(surgery.commits, ev.REMOVAL_KINDS)]
+    vouched = _vouched(checker, commits)
+    rewritten = tuple(_rewritten(checker, commit, vouched) for commit in surgery.rewritten)
+    return checker.engine.operate(msgspec.structs.replace(surgery, commits=tuple(commits), rewritten=rewritten))
 
 
 def _entries_of(commit: Commit) -> list[Entry]:
@@ -59,17 +59,17 @@ def _entries_of(commit: Commit) -> list[Entry]:
         refuse(commit, exc.message, exc)
 
 
-def _refuse_if_held(admission: Admission, session: SessionId) -> None:
-    head = head_or_none(admission.engine, session)
+def _refuse_if_held(checker: CommitChecker, session: SessionId) -> None:
+    head = head_or_none(checker.engine, session)
     if head is not None and head.status != "deleted":  # which nothing held could become
-        refuse_if_held(admission.engine, session)
+        refuse_if_held(checker.engine, session)
 
 
-def _vouched(admission: Admission, commits: list[Commit]) -> dict[tuple[SessionId, Seq], bytes]:
+def _vouched(checker: CommitChecker, commits: list[Commit]) -> dict[tuple[SessionId, Seq], bytes]:
     """What the erase events in these commits put in place of bodies, wherever those are shared."""
     out: dict[tuple[SessionId, Seq], bytes] = {}
     for commit in commits:
-        log = Log(admission.engine, commit.session)
+        log = Log(checker.engine, commit.session)
         for entry in _entries_of(commit):
             event = entry.event
             if isinstance(event, ev.RangePruned):
@@ -98,10 +98,10 @@ def _check_prune(log: Log, commit: Commit, event: ev.RangePruned) -> None:
         refuse(commit, f"its totals are not what the events up to {event.upto} come to")
 
 
-def _rewritten(admission: Admission, commit: Commit, vouched: dict[tuple[SessionId, Seq], bytes]) -> Commit:
+def _rewritten(checker: CommitChecker, commit: Commit, vouched: dict[tuple[SessionId, Seq], bytes]) -> Commit:
     """The stored commit without what the given one removes."""
     stored = next(
-        (c for c in admission.engine.read(commit.session, after=commit.last - 1, upto=commit.last, payloads=True)), None
+        (c for c in checker.engine.read(commit.session, after=commit.last - 1, upto=commit.last, payloads=True)), None
     )
     if stored is None:
         raise NotFoundError(f"session {commit.session} has no event {commit.last}", kind="event-not-found")

@@ -82,7 +82,7 @@ class TurnHolder(msgspec.Struct, frozen=True):
         born = _born(self.pid)
         return born is not None and born != self.born
 
-    def is_heard(self, now: int, beat: Heartbeat | None) -> bool:
+    def has_valid_beat(self, now: int, beat: Heartbeat | None) -> bool:
         """Whether its last heartbeat is still valid."""
         until = self.since + int(TTL_S * 1e6)
         if beat is not None and beat.holder == str(self):
@@ -142,7 +142,7 @@ def living_turn(log: Log) -> TurnHolder | None:
     holder = open_turn_holder(log)
     if holder is None or holder.is_gone:
         return None
-    if holder.is_held_here or holder.is_heard(now_us(), log.engine.last_beat(log.id)):
+    if holder.is_held_here or holder.has_valid_beat(now_us(), log.engine.last_beat(log.id)):
         return holder
     return None
 

@@ -11,16 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, CorruptLogError, NotFoundError
+from wakelog.log.admission import Redact, admit, default_redact
 from wakelog.log.append import Clock, now_us
 from wakelog.log.damage import OnHole, entries_around
 from wakelog.log.holder import living_turn
-from wakelog.log.intake import Redact, admit, default_redact
 from wakelog.log.keyless_fork import fork_without_key
 from wakelog.log.reader import (
     Entry,
     fetch,
     fold_at,
     forks_of,
+    holder_of,
     lineage,
     prune_over,
     read_entries,
@@ -155,6 +156,10 @@ class Log(TaskAppender):
         for entry in self.entries(after=seq - 1, upto=seq) if seq > 0 else ():
             return entry
         raise NotFoundError(f"{self} has no event {seq}", kind="event-not-found")
+
+    def holder_of(self, seq: Seq) -> SessionId:
+        """The session of the fork tree that stores an event of this history."""
+        return holder_of(self.segments, seq)
 
     def value(self, entry: Entry, value: Value) -> Value:
         """A value of an entry's body; a reference to a payload is replaced by its content."""
@@ -358,9 +363,7 @@ class Log(TaskAppender):
         """The heads of this session's own forks, the oldest first: their ids are random."""
         return forks_of(self.engine, self.id)
 
-    def adopt(
-        self, fork: Log, at: Seq | None = None, *, why: str = "", force: bool = False, guard: int | None = None
-    ) -> Head:
+    def adopt(self, fork: Log, at: Seq | None = None, *, why: str = "", force: bool = False) -> Head:
         """Takes a fork's result back into this session (adoption.py); a rewind to just before it undoes it.
 
         ConflictError when this session has gone on since the fork point, unless forced.
@@ -369,9 +372,7 @@ class Log(TaskAppender):
 
         def attempt() -> Head:
             plan = plan_adoption(self, fork, at, why=why, force=force)
-            head = self._append(
-                plan.steps, plan.head, guard=guard
-            )  # the plan is valid only for the head it was made on
+            head = self._append(plan.steps, plan.head)  # the plan is valid only for the head it was made on
             refuse_if_erased(self, fork, plan)
             return head
 

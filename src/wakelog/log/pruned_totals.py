@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wakelog.errors import CorruptLogError, NotFoundError
-from wakelog.log.reader import Entry, fold_at, open_commit
+from wakelog.log.reader import Entry, entries_of_kind, fold_at
 from wakelog.model.call_subject import is_own_tool, subject_of
 from wakelog.model.calls import ANSWERS, BEGIN_KINDS, FAILURES, outcome_of
 from wakelog.model.ids import Seq
@@ -68,12 +68,9 @@ def totals_upto(log: Log, upto: Seq) -> tuple[Rows, Rows]:
 
 def _earlier(log: Log, upto: Seq) -> Entry | None:
     """The newest earlier prune of this session."""
-    found: Entry | None = None
-    for commit in log.engine.read(log.id, after=log.segments[-1].first - 1):
-        for entry in open_commit(commit) if "range.pruned" in commit.kinds else ():
-            if entry.kind == "range.pruned" and 0 < entry.body.get("upto", 0) < upto:
-                found = entry
-    return found
+    prunes = entries_of_kind(log.engine, log.id, "range.pruned", after=log.segments[-1].first - 1)
+    earlier = [entry for entry in prunes if 0 < entry.body.get("upto", 0) < upto]
+    return earlier[-1] if earlier else None
 
 
 class _Counted:

@@ -194,6 +194,15 @@ def open_commit(commit: Commit) -> list[Entry]:
     ]
 
 
+def entries_of_kind(
+    engine: Engine, session: SessionId, kind: str, *, after: Seq = 0, upto: Seq | None = None
+) -> Iterator[Entry]:
+    """A session's own events of one kind. Only commits that hold one are opened."""
+    for commit in engine.read(session, after=after, upto=upto):
+        if kind in commit.kinds:
+            yield from (entry for entry in open_commit(commit) if entry.kind == kind)
+
+
 def check_commit(commit: Commit) -> tuple[list[Header], list[bytes]]:
     """The headers of a commit and the chain's hash after each, every byte checked against the hash that covers it."""
     records = commit.records
@@ -332,19 +341,20 @@ def rewind_at(engine: Engine, segments: list[Segment], seq: Seq) -> tuple[Seq, S
     for entry in read_entries(engine, segments, after=seq - 1, upto=seq):
         if entry.record.body:
             return entry.body.get("to", 0), entry.body.get("under", 0)
-    for known, to, under in prune_over(engine, _holder(segments, seq), seq).body.get("rewinds", ()):
+    for known, to, under in prune_over(engine, holder_of(segments, seq), seq).body.get("rewinds", ()):
         if known == seq:
             return to, under
     return 0, 0
 
 
-def _holder(segments: list[Segment], seq: Seq) -> SessionId:
+def holder_of(segments: list[Segment], seq: Seq) -> SessionId:
+    """The session of the fork tree that holds an event."""
     return next(s.session for s in reversed(segments) if s.first <= seq)
 
 
 def _base_state(engine: Engine, segments: list[Segment], pruned: Seq) -> tuple[Fold, Seq]:
     """The base state of the newest prune that covers event `pruned`."""
-    holder = _holder(segments, pruned)
+    holder = holder_of(segments, pruned)
     found = prune_over(engine, holder, pruned)
     doc = resolve(engine, [Segment(holder, 1, None)], found, found.body["base"])
     return Fold(doc), found.body["upto"]
@@ -352,12 +362,8 @@ def _base_state(engine: Engine, segments: list[Segment], pruned: Seq) -> tuple[F
 
 def prune_over(engine: Engine, holder: SessionId, pruned: Seq) -> Entry:
     """The newest prune that covers an event. In a parent it may come after the fork point."""
-    found: Entry | None = None
-    for commit in engine.read(holder, after=pruned):
-        if "range.pruned" in commit.kinds:
-            for entry in open_commit(commit):
-                if entry.kind == "range.pruned" and entry.body.get("upto", 0) >= pruned:
-                    found = entry
-    if found is None:
+    prunes = entries_of_kind(engine, holder, "range.pruned", after=pruned)
+    covering = [entry for entry in prunes if entry.body.get("upto", 0) >= pruned]
+    if not covering:
         raise CorruptLogError(f"the body of event {pruned} is missing, and nothing says it was pruned", seq=pruned)
-    return found
+    return covering[-1]

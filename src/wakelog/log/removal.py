@@ -31,7 +31,7 @@ from wakelog.log.deleted_origins import note_deletion
 from wakelog.log.log import Log
 from wakelog.log.mask import ErasedValues, mentions, replacements_for, said_by
 from wakelog.log.pruned_totals import totals_upto
-from wakelog.log.reader import fold_at, open_commit, read_entries, rewind_at
+from wakelog.log.reader import entries_of_kind, fold_at, read_entries, rewind_at
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.log.seal import SealStep, Tip, seal
 from wakelog.model import events as ev
@@ -44,7 +44,6 @@ from wakelog.model.values import Value
 
 _encode = msgspec.json.Encoder().encode
 NO_TOTALS = SessionTotals()
-_UNERASABLE = frozenset({"payload.erased", "range.pruned"})
 
 
 def erase(log: Log, seqs: Iterable[Seq], *, why: str = "", by: str = "") -> Head:
@@ -82,7 +81,7 @@ def _origin(log: Log, seqs: Iterable[Seq]) -> tuple[SessionId, frozenset[Seq]]:
     """The session that holds the events, and the events."""
     targets = frozenset(seqs)
     _check_targets(log, targets)
-    holder = {next(s.session for s in reversed(log.segments) if s.first <= seq) for seq in targets}
+    holder = {log.holder_of(seq) for seq in targets}
     if len(holder) > 1:
         raise InvalidInputError(
             f"events {sorted(targets)} belong to several sessions of the fork tree: {', '.join(sorted(holder))}",
@@ -165,12 +164,10 @@ def prune(log: Log, upto: Seq, *, why: str = "") -> Head:
 def rewinds_of(log: Log, upto: Seq) -> tuple[tuple[Seq, Seq, Seq], ...]:
     """The session's own rewinds up to an event, also those that were pruned before: seq, `to` and `under` of each."""
     own = log.segments[-1].first
-    commits = log.engine.read(log.id, after=own - 1, upto=upto)
-    seqs = [
-        e.seq for c in commits if "history.rewound" in c.kinds for e in open_commit(c) if e.kind == "history.rewound"
-    ]
-    told = ((seq, *rewind_at(log.engine, log.segments, seq)) for seq in seqs if seq <= upto)
-    return tuple(each for each in told if each[1])
+    found = entries_of_kind(log.engine, log.id, "history.rewound", after=own - 1, upto=upto)
+    seqs = [entry.seq for entry in found if entry.seq <= upto]
+    rewinds = ((seq, *rewind_at(log.engine, log.segments, seq)) for seq in seqs)
+    return tuple(each for each in rewinds if each[1])
 
 
 def delete(log: Log, *, why: str = "", totals: SessionTotals = NO_TOTALS) -> Head:
@@ -235,7 +232,7 @@ def _check_targets(log: Log, targets: frozenset[Seq]) -> None:
         raise InvalidInputError("name at least one event to erase", kind="empty-erase")
     for seq in sorted(targets):
         entry = log.entry(seq)
-        if entry.kind in _UNERASABLE:
+        if entry.kind in ev.REMOVAL_KINDS:
             raise NotAllowedError(
                 f"event {seq} ({entry.kind}) records a removal, and cannot be erased", kind="unerasable"
             )
@@ -251,14 +248,12 @@ def _refuse_if_in_a_base(member: Log, targets: frozenset[Seq]) -> None:
     """A pruned fork keeps its earlier state as a base, which may hold the content to remove."""
     if member.segments[-1].first <= min(targets):
         return  # its own events, not shared ones
-    for commit in member.engine.read(member.id):
-        for entry in open_commit(commit) if "range.pruned" in commit.kinds else ():
-            if entry.kind == "range.pruned":
-                raise NotAllowedError(
-                    f"fork {member.id} was pruned, and its base state may hold what event {min(targets)} said",
-                    kind="pruned-fork",
-                    hint="delete that fork first, or retract the content there and prune again up to a later event",
-                )
+    if any(entries_of_kind(member.engine, member.id, "range.pruned")):
+        raise NotAllowedError(
+            f"fork {member.id} was pruned, and its base state may hold what event {min(targets)} said",
+            kind="pruned-fork",
+            hint="delete that fork first, or retract the content there and prune again up to a later event",
+        )
 
 
 def _descendants(engine: Engine, session: SessionId, clock: Clock = now_us) -> Iterator[Log]:

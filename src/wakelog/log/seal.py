@@ -34,7 +34,7 @@ from wakelog.codec.records import (
 )
 from wakelog.engine import Pending
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
-from wakelog.log.plain_seal import SealedRecords, seal_plain
+from wakelog.log.native_seal import SealedRecords, seal_natively
 from wakelog.model import events as ev
 from wakelog.model import machines
 from wakelog.model.ids import Seq, SessionId
@@ -77,7 +77,7 @@ class SealStep(msgspec.Struct, frozen=True, gc=False):
     is_bare: bool = False
     """The draft is nothing but its event, so there is nothing else to check."""
     is_checked: bool = False
-    """The event was admitted (intake.py): its values are as they will be stored."""
+    """The event was admitted (admission.py): its values are as they will be stored."""
     then: Callable[[], dict[str, Value]] | None = None
     delta: Delta | None = None
     """The delta as the first writer stored it, for a commit sealed elsewhere. It must lead to the same state as the
@@ -137,8 +137,8 @@ def seal(
         at = tip.at = max(now, tip.at)
         salts = os.urandom(SALT_SIZE * len(steps)) if given is None else given.salts
         done = None
-        if seal_plain is not None and given is None and fork is None:
-            done = seal_plain(tip.fold, sealed.undone_by, steps, collector, prev, first, at, salts)
+        if seal_natively is not None and given is None and fork is None:
+            done = seal_natively(tip.fold, sealed.undone_by, steps, collector, prev, first, at, salts)
         if done is None:
             done = _seal_in_python(tip, sealed.undone_by, steps, fork, collector, prev, first, at, salts)
         records, tip.hash, size, turns, kinds, paths = done
@@ -188,7 +188,7 @@ def _seal_in_python(
     at: int,
     salts: bytes,
 ) -> SealedRecords:
-    """Seals the events one by one. The specification of `seal_plain`, and for all that it refuses."""
+    """Seals the events one by one. The specification of `seal_natively`, and for all that it refuses."""
     events = _checked_events(steps)
     if fork is not None or ev.SessionForked in map(type, events):
         _check_place(events, fork)

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from wakelog.errors import WakelogError
+from wakelog.log.admission import Redact, admit
 from wakelog.log.append import Appender
-from wakelog.log.intake import Redact, admit
 from wakelog.log.seal import Sealed, SealStep, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq

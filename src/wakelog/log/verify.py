@@ -24,7 +24,16 @@ from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, Wa
 from wakelog.log.damage import Hole, commits_around
 from wakelog.log.log import Log
 from wakelog.log.mask import mentions
-from wakelog.log.reader import Entry, Segment, fetch, fold_at, open_commit, read_commits, read_entries, sound_head
+from wakelog.log.reader import (
+    Entry,
+    Segment,
+    fetch,
+    fold_at,
+    open_commit,
+    read_commits,
+    read_entries,
+    sound_head,
+)
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import GENESIS, Anchor, Commit, Head
@@ -228,7 +237,7 @@ class _Walk:
         restated: list[tuple[Segment, Entry, ev.PayloadErased]] = []
         upto = sound_head(self.engine, segment.session).seq
         for commit in commits_around(self.engine, segment.session, after=segment.first - 1, upto=upto):
-            if isinstance(commit, Hole) or {"payload.erased", "range.pruned"}.isdisjoint(commit.kinds):
+            if isinstance(commit, Hole) or ev.REMOVAL_KINDS.isdisjoint(commit.kinds):
                 continue
             for entry in _entries_of(commit):
                 if self.may_be_encrypted and is_encrypted(entry.record.body):
@@ -259,7 +268,7 @@ class _Walk:
         # After the fork point an ancestor's erase event may concern later events of its own, which are not ours.
         if segment.last is not None and replacement.seq > segment.last:
             return
-        holder = next(s.session for s in reversed(self.log.segments) if s.first <= replacement.seq)
+        holder = self.log.holder_of(replacement.seq)
         known = self.erased.get((holder, replacement.seq))
         first = min(said_at, known.said_at) if known else said_at
         self.erased[holder, replacement.seq] = _Erased(replacement.body, first)

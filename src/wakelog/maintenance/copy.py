@@ -16,6 +16,7 @@ import msgspec
 
 from wakelog.engine import Engine, Surgery, all_heads, head_or_none
 from wakelog.errors import ConflictError, NotAllowedError
+from wakelog.model.events import REMOVAL_KINDS
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.names import is_name
 from wakelog.model.records import Commit, Head
@@ -23,7 +24,6 @@ from wakelog.store import Store
 from wakelog.store.encryption import hold_encrypted
 
 CHUNK_EVENTS = 500
-REMOVALS = frozenset({"payload.erased", "range.pruned"})
 
 Progress = Callable[[int], None]
 """Called with the number of events copied since the last call."""
@@ -119,14 +119,14 @@ def _copy(source: Engine, target: Engine, head: Head, progress: Progress | None)
         fork = head.fork if head.fork is not None and commit.first == head.fork.at + 1 else None
         chunk.append(msgspec.structs.replace(commit, guard=None, late=True, fork=fork))
         size += commit.last - commit.first + 1
-        if size >= CHUNK_EVENTS or not REMOVALS.isdisjoint(commit.kinds):
+        if size >= CHUNK_EVENTS or not REMOVAL_KINDS.isdisjoint(commit.kinds):
             count += _store(source, target, chunk, progress)
             chunk, size = [], 0
     return count + (_store(source, target, chunk, progress) if chunk else 0)
 
 
 def _store(source: Engine, target: Engine, chunk: list[Commit], progress: Progress | None) -> int:
-    if any(not REMOVALS.isdisjoint(commit.kinds) for commit in chunk):
+    if any(not REMOVAL_KINDS.isdisjoint(commit.kinds) for commit in chunk):
         _operate(source, target, chunk)
     else:
         target.submit(*chunk).result()

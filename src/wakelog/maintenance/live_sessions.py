@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.engine import heard_one_by_one
+from wakelog.engine import find_live_sessions
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.index import Index
 from wakelog.index.questions import AskResting
@@ -71,7 +71,7 @@ def find_live(
         return (everything or info.last_at >= oldest) and (most is None or at_rest < most)
 
     with store.newest_index(newest) if newest else contextlib.nullcontext(store.index) as index:
-        candidates = _Candidates(index, _heard(store, now), wants_resting)
+        candidates = _Candidates(index, _beating(store, now), wants_resting)
         for info in candidates:
             if failed and info.outcome not in FAILED:
                 continue
@@ -97,11 +97,11 @@ def find_live(
 
 class _Candidates:
     """The sessions that are not closed, the last active first. From the first that is refused by `wants_resting`, those
-    at rest are skipped by the index, except the ones that were `heard` of."""
+    at rest are skipped by the index, except those in `beating`, whose heartbeat is valid."""
 
-    def __init__(self, index: Index, heard: tuple[str, ...], wants_resting: Callable[[SessionInfo], bool]) -> None:
+    def __init__(self, index: Index, beating: tuple[str, ...], wants_resting: Callable[[SessionInfo], bool]) -> None:
         self._index = index
-        self._heard = heard
+        self._beating = beating
         self._wants_resting = wants_resting
         self._skipped_after: str | None = None
 
@@ -111,7 +111,7 @@ class _Candidates:
             page = self._index.sessions(live=True, busy=busy, after=after, limit=IDLE_MAX)
             for info in page:
                 if busy is None and not self._wants_resting(info):
-                    busy, self._skipped_after = self._heard, after
+                    busy, self._skipped_after = self._beating, after
                     break
                 yield info
                 after = f"{info.last_at}:{info.id}"
@@ -123,11 +123,11 @@ class _Candidates:
         """How many at rest were skipped that were active since a time."""
         if self._skipped_after is None:
             return 0
-        return self._index.ask(AskResting(busy=self._heard, after=self._skipped_after, since=since))
+        return self._index.ask(AskResting(busy=self._beating, after=self._skipped_after, since=since))
 
 
-def _heard(store: Store, now: int) -> tuple[str, ...]:
+def _beating(store: Store, now: int) -> tuple[str, ...]:
     """The sessions whose heartbeat is still valid."""
     engine = store.engine
-    heard = engine.abilities.heard
-    return tuple(heard_one_by_one(engine, now) if heard is None else heard(now))
+    live_sessions = engine.abilities.live_sessions
+    return tuple(find_live_sessions(engine, now) if live_sessions is None else live_sessions(now))

@@ -35,10 +35,10 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 class HttpProxy:
     """An ASGI application in front of one MCP endpoint."""
 
-    def __init__(self, url: str, recorder: TrafficRecorder, *, client: httpx2.AsyncClient | None = None) -> None:
+    def __init__(self, url: str, recorder: TrafficRecorder) -> None:
         self._url = urlsplit(url)
         self._recorder = recorder
-        self._client = client or _client()
+        self._client = _client()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

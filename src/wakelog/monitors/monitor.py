@@ -146,7 +146,7 @@ class Monitor:
             seen.restart_from(before, entry.seq - 1, entry.header.at)
             self._is_stale = False
         seen.take(entry)
-        if entry.kind in ("payload.erased", "range.pruned"):
+        if entry.kind in ev.REMOVAL_KINDS:
             # The state folded here may contain what was removed.
             seen.restart_from(fold_at(self.log.engine, self.log.segments, entry.seq).fold, entry.seq, entry.header.at)
         return entry.header.actor != ACTOR

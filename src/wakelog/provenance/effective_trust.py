@@ -65,10 +65,6 @@ class TrustByEvent:
     def trust(self, seq: Seq) -> Trust:
         return TRUSTS[self._ranks[seq]]
 
-    def is_invalid(self, seq: Seq) -> bool:
-        """Whether an event was invalidated, or depends on one that was."""
-        return self._invalid[seq] > 0
-
     def worst(self, first: Seq, last: Seq) -> int:
         return self._ranks.top(first, last)
 
@@ -131,11 +127,6 @@ class TrustByEvent:
             and (not source or self.graph.tracks.has_source(source, e.first, e.last))
             for e in flow
         )
-
-
-def effective_trust(graph: Graph, seq: Seq) -> Trust:
-    """The trust of one event now. For several, make one `TrustByEvent`: each takes a pass over the graph."""
-    return TrustByEvent(graph).trust(seq)
 
 
 def exposure(graph: Graph, seq: Seq, trusts: TrustByEvent | None = None) -> Exposure:

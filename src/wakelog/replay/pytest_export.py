@@ -9,11 +9,11 @@ import re
 
 from wakelog.log import Log
 from wakelog.log.reader import read_commits
+from wakelog.model.events import REMOVAL_KINDS
 from wakelog.replay.recording import RecordedTurn, Recording
 from wakelog.replay.scratch import scratch_log
 
 PLACEHOLDER = "module:function"
-_REMOVALS = {"payload.erased", "range.pruned"}
 _SHOWN = 40
 
 
@@ -22,9 +22,9 @@ def cut_log(recording: Recording) -> Log:
     events say so."""
     log = recording.log
     later = read_commits(log.engine, log.segments, after=recording.last)
-    if any(not _REMOVALS.isdisjoint(commit.kinds) for commit, _ in later):
+    if any(not REMOVAL_KINDS.isdisjoint(commit.kinds) for commit, _ in later):
         return log
-    holder = next(s.session for s in reversed(log.segments) if s.first <= recording.last)
+    holder = log.holder_of(recording.last)
     if holder != log.id:
         # All of it was inherited, so it is a recording of the ancestor.
         log = Log(log.engine, holder, clock=log.clock, redact=log.redact, even_deleted=True)

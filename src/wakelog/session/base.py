@@ -73,7 +73,7 @@ class GitPlace:
         return known
 
 
-class Keeper(Protocol):
+class SessionStore(Protocol):
     """What a session needs from its store."""
 
     @property
@@ -91,7 +91,7 @@ class Keeper(Protocol):
         """Returns the words that the index has of a session; None if there is no local index."""
         ...
 
-    def wanted_by(self, session: Any) -> list[tuple[str, str]]:
+    def preferences_for(self, session: Any) -> list[tuple[str, str]]:
         """Returns the preferences that apply to a session: text and source."""
         ...
 
@@ -127,7 +127,7 @@ def check_session(given: object) -> None:
 class Base(Generic[S]):
     """Identity, positions and raw events."""
 
-    store: Keeper | None = None
+    store: SessionStore | None = None
     """The store it came from; None if it was made from a log alone."""
     _git_place = GitPlace()
 

@@ -111,7 +111,7 @@ class SessionReads(Base[S]):
         from wakelog.context.token_count import estimate
 
         check_tokens(budget)
-        wanted = self.store.wanted_by(self) if self.store is not None else []
+        wanted = self.store.preferences_for(self) if self.store is not None else []
         return make_brief(self.log, budget, at=self._upto(at), count=count or estimate, wanted=wanted)
 
     def insight(self, where: Where = None, *, all: bool = False) -> Insight:

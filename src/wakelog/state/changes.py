@@ -13,9 +13,9 @@ from typing import Any, Protocol
 from wakelog.codec.records import encode_delta
 from wakelog.model.values import Value
 from wakelog.native import core
-from wakelog.state.digest import DEPTHS, MISSING
+from wakelog.state.digest import DEPTHS
 from wakelog.state.fold import Fold, Undo
-from wakelog.state.patch import Delta, escape
+from wakelog.state.patch import MISSING, Delta, escape
 
 
 class DeltaWriter(Protocol):

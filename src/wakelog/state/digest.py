@@ -23,12 +23,9 @@ import msgspec
 
 from wakelog.codec.canonical import canonical
 from wakelog.model.values import Value
-from wakelog.state.patch import escape
+from wakelog.state.patch import MISSING, escape
 
 WIDTH_BYTES = 512
-MISSING = object()
-"""Stands for "nothing there" where None is a value."""
-
 OPEN = "data"
 _MASK = (1 << (WIDTH_BYTES * 8)) - 1
 _UNLIMITED = 1 << 30

@@ -13,8 +13,8 @@ import msgspec
 
 from wakelog.errors import InvalidInputError
 from wakelog.model.values import Value
-from wakelog.state.digest import DEPTHS, MISSING, OPEN, Digest, hash_total, total_of
-from wakelog.state.patch import Delta, Op, apply_op, copy, tokens_of
+from wakelog.state.digest import DEPTHS, OPEN, Digest, hash_total, total_of
+from wakelog.state.patch import MISSING, Delta, Op, apply_op, copy, tokens_of
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Value]).decode

@@ -14,7 +14,9 @@ from wakelog.model.values import Value
 
 Op = dict[str, Value]
 Delta = list[Op]
-_MISSING = object()
+_CONTAINERS = frozenset((dict, list))
+MISSING: Final = object()
+"""Stands for "nothing there" where None is a value."""
 
 
 def escape(token: str) -> str:
@@ -54,16 +56,16 @@ def apply_op(doc: dict[str, Value], tokens: list[str], op: Op) -> Op:
         parent = _child(parent, token, tokens)
     key, path = tokens[-1], op["path"]
     if type(parent) is dict:
-        old = parent.get(key, _MISSING)
+        old = parent.get(key, MISSING)
         if name == "remove":
-            if old is _MISSING:
+            if old is MISSING:
                 raise _refusal(path, "there is nothing to remove")
             del parent[key]
             return {"op": "add", "path": path, "value": old}
-        if name == "replace" and old is _MISSING:
+        if name == "replace" and old is MISSING:
             raise _refusal(path, "there is nothing to replace")
         parent[key] = op["value"]
-        if old is _MISSING:
+        if old is MISSING:
             return {"op": "remove", "path": path}
         return {"op": "replace", "path": path, "value": old}
     if type(parent) is list:
@@ -113,9 +115,6 @@ def _refusal(path: str, why: str) -> InvalidInputError:
     return InvalidInputError(f"the patch does not fit the document at {path!r}: {why}", kind="bad-patch")
 
 
-MISSING: Final = object()
-
-
 def child_of(node: Value, token: str) -> Value:
     """What one token of a pointer leads to; MISSING when nothing is there."""
     if type(node) is dict:
@@ -142,12 +141,12 @@ def resolve(doc: Value, patch: list[dict[str, Any]]) -> tuple[Value, Delta]:
     if type(patch) is not list:
         raise InvalidInputError("a JSON Patch is a list of operations", kind="bad-patch")
     # The document is held in a one-key object, so that the root is a member like any other.
-    held = {"doc": _copy(doc)}
+    held = {"doc": copy(doc)}
     delta: Delta = []
     for op in patch:
         for step in _resolve_op(held["doc"], op):
             tokens = ["doc", *tokens_of(step["path"])]
-            apply_op(held, tokens, {**step, "value": _copy(step.get("value"))})
+            apply_op(held, tokens, {**step, "value": copy(step.get("value"))})
             delta.append(step)
     return held["doc"], delta
 
@@ -178,14 +177,14 @@ def _resolve_move(doc: Value, name: str, path: str, origin: Any) -> Delta:
         raise _refusal(path, f"{name} needs from")
     value = get(doc, origin)
     if name == "copy":
-        return [{"op": "add", "path": _resolved(doc, path), "value": _copy(value)}]
+        return [{"op": "add", "path": _resolved(doc, path), "value": copy(value)}]
     if path == origin:
         return []
     if tokens_of(path)[: len(tokens_of(origin))] == tokens_of(origin):
         raise _refusal(path, "a value cannot be moved into itself")
     removed = {"op": "remove", "path": origin}
     without, _ = resolve(doc, [removed])
-    return [removed, {"op": "add", "path": _resolved(without, path), "value": _copy(value)}]
+    return [removed, {"op": "add", "path": _resolved(without, path), "value": copy(value)}]
 
 
 def _resolved(doc: Value, path: str) -> str:
@@ -210,20 +209,15 @@ def equal(a: Value, b: Value) -> bool:
     return bool(a == b)
 
 
-def _copy(value: Value) -> Value:
+def copy(value: Value) -> Value:
+    """A deep copy."""
     # Most values hold no others: only those that do are visited.
     if type(value) is dict:
         copied = value.copy()
         for key, held in value.items():
-            if type(held) in _HOLDERS:
-                copied[key] = _copy(held)
+            if type(held) in _CONTAINERS:
+                copied[key] = copy(held)
         return copied
     if type(value) is list:
-        return [_copy(held) if type(held) in _HOLDERS else held for held in value]
+        return [copy(held) if type(held) in _CONTAINERS else held for held in value]
     return value
-
-
-_HOLDERS = frozenset((dict, list))
-
-
-copy = _copy

@@ -13,9 +13,9 @@ from wakelog.config.guards import Guards
 from wakelog.engine import Engine, all_heads
 from wakelog.errors import ConflictError, NotFoundError, UnsupportedError, WakelogError
 from wakelog.log import Log
+from wakelog.log.admission import Redact, default_redact
 from wakelog.log.append import Clock, now_us
 from wakelog.log.damage import every_id
-from wakelog.log.intake import Redact, default_redact
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, is_session_id
 from wakelog.model.names import check_name

@@ -132,7 +132,7 @@ def _noting_pending(waits: list[str]) -> Iterator[None]:
 def _by_holder(log: Log, seqs: Iterable[Seq]) -> Events:
     out: dict[SessionId, list[Seq]] = {}
     for seq in seqs:
-        out.setdefault(holder_of(log, seq), []).append(seq)
+        out.setdefault(log.holder_of(seq), []).append(seq)
     return {session: tuple(mine) for session, mine in out.items()}
 
 
@@ -208,7 +208,7 @@ def followers(log: Log, targets: Iterable[Seq]) -> list[Follower]:
     out: dict[tuple[SessionId, Seq], Follower] = {}
     for holder, mine in by_holder.items():
         for member in _tree(log.engine, holder):
-            known = {seq for seq in mine if seq <= member.head().seq and holder_of(member, seq) == holder}
+            known = {seq for seq in mine if seq <= member.head().seq and member.holder_of(seq) == holder}
             if known and member.head().status != "deleted":
                 out.update({(f.session, f.seq): f for f in _walk(member, known, min(known))})
     chosen = {(holder, seq) for holder, mine in by_holder.items() for seq in mine}
@@ -220,11 +220,6 @@ def _tree(engine: Engine, session: SessionId) -> Iterator[Log]:
     yield Log(engine, session, even_deleted=True)
     for child in engine.children(session, deleted=True):
         yield from _tree(engine, child.session)
-
-
-def holder_of(log: Log, seq: Seq) -> SessionId:
-    """Returns the session of the fork tree that stores an event of this history."""
-    return next(s.session for s in reversed(log.segments) if s.first <= seq)
 
 
 def find_secrets(event: ev.Event) -> Iterable[str]:
@@ -242,7 +237,7 @@ def scan(
             scanned()
             markers = tuple(dict.fromkeys(find(_with_payloads(log, entry))))
             if markers:
-                yield FoundSecret(holder_of(log, entry.seq), entry.seq, entry.kind, entry.header.turn, markers)
+                yield FoundSecret(log.holder_of(entry.seq), entry.seq, entry.kind, entry.header.turn, markers)
 
 
 def _walk(log: Log, known: set[Seq], after: Seq) -> Iterator[Follower]:
@@ -250,7 +245,7 @@ def _walk(log: Log, known: set[Seq], after: Seq) -> Iterator[Follower]:
         named = _named(entry, known)
         if named:
             known.add(entry.seq)
-            yield Follower(holder_of(log, entry.seq), entry.seq, entry.kind, entry.header.turn, named)
+            yield Follower(log.holder_of(entry.seq), entry.seq, entry.kind, entry.header.turn, named)
 
 
 def _named(entry: Entry, known: set[Seq]) -> Seq:

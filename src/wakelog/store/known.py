@@ -141,7 +141,7 @@ class StoreKnown:
         digest = hashlib.sha256(signature.encode()).hexdigest()[:8]
         return RuleFinding(f"known-error:{digest}", line.text, severity="info", targets=(entry.seq,))
 
-    def told(self, recalled: PastLines) -> str:
+    def as_markdown(self, recalled: PastLines) -> str:
         """Returns recalled lines as Markdown for a model, each with its source; untrusted ones are fenced."""
         return as_markdown(recalled)
 

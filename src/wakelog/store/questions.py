@@ -133,7 +133,7 @@ class StoreQuestions:
 
         return StorePreferences(self._store)
 
-    def wanted_by(self, session: Session[Any]) -> list[tuple[str, str]]:
+    def preferences_for(self, session: Session[Any]) -> list[tuple[str, str]]:
         """Returns the preferences that apply to a session, each with its source, for the brief."""
         return [(p.text, p.source.replace("@", "@e")) for p in self.preferences.of(session)]
 

@@ -302,6 +302,6 @@ def brief_command(ctx: CommandContext, where: str, budget: int, past: bool) -> N
         ctx.say_all(inert(brief.text).splitlines())
         if known is not None and known.lines:
             ctx.say()
-            ctx.say_all(inert(ctx.store.known.told(known)).splitlines())
+            ctx.say_all(inert(ctx.store.known.as_markdown(known)).splitlines())
 
     ctx.answer("brief", data, human)

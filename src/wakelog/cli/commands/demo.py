@@ -37,12 +37,12 @@ def demo_command(
     """Create sessions to play with in a scratch store. Works offline, and gives the same sessions each time.
 
     \b
-    fix-bug     a bug hunt in 12 turns: attempts, files, decisions, a dead end, a fork, a budget
+    fix-bug     a bug hunt in 12 turns: attempts, files, decisions and a fork
     injection   a web page with hidden text becomes an action, and is flagged
     crash       killed in the middle of a call, resumed; no effect is repeated
     tampered    one altered byte, and the proof
     transcript  a session of Claude Code, imported; nothing in it was declared
-    learning    a dead end and a recipe that the next session gets; a plan that runs on new inputs
+    learning    a dead end and a recipe that the next session gets; a plan to run
     fleet       40 sessions: working, waiting, stuck, over budget, paused, done
     big         one session of 100,000 events
     all         all of them

@@ -16,6 +16,7 @@ from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert_line, pluralize
 from wakelog.errors import InvalidInputError
+from wakelog.model.events import REMOVAL_KINDS
 from wakelog.model.ids import SessionId
 from wakelog.session import Session
 from wakelog.store.erasure import (
@@ -24,14 +25,12 @@ from wakelog.store.erasure import (
     FoundSecret,
     erase_all,
     followers,
-    holder_of,
     refuse_any_held,
     scan,
 )
 
 MAX_SHOWN = 20
 MAX_SECRETS = 40
-NOT_ERASABLE = ("payload.erased", "range.pruned")
 
 
 @click.command("erase")
@@ -131,7 +130,7 @@ def _targets(
             raise click.UsageError(f"{text!r} names no event: say e12, {found}@3 or @3..@4")
         span = place.span
         for entry in found.log.entries(after=max(span.first - 1, 0), upto=span.last):
-            if entry.kind in NOT_ERASABLE:
+            if entry.kind in REMOVAL_KINDS:
                 skipped[entry.seq] = "it records a removal, and cannot be erased"
             elif not entry.record.body:
                 skipped[entry.seq] = "it was pruned"
@@ -147,9 +146,9 @@ def _by_holder(session: Session[Any], targets: Iterable[int], dependents: list[F
     """The events by the session that stores them."""
     out: dict[SessionId, list[int]] = {}
     for seq in targets:
-        out.setdefault(holder_of(session.log, seq), []).append(seq)
+        out.setdefault(session.log.holder_of(seq), []).append(seq)
     for event in dependents:
-        if event.kind not in NOT_ERASABLE:
+        if event.kind not in REMOVAL_KINDS:
             out.setdefault(event.session, []).append(event.seq)
     return out
 

@@ -94,7 +94,7 @@ def export_command(
       wakelog export fix-bug@3..@5 --format md
       wakelog export fix-bug --format html --redact -o fix-bug.html
       wakelog export fix-bug --format ndjson --gzip -o fix-bug.ndjson.gz
-      wakelog export fix-bug@4 --format pytest --agent app:run -o tests/test_fix_bug.py
+      wakelog export fix-bug@4 --format pytest --agent app:run -o test_fix_bug.py
     """
     if target == STDOUT and not ctx.is_for_people:
         # --json and --ndjson on stdout: the answer is the export itself.

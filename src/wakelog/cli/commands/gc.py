@@ -59,7 +59,7 @@ def gc_command(
     Examples:
       wakelog gc --older-than 90d
       wakelog gc --max-size 20GB --keep-last 50 --action delete --yes
-      wakelog gc --older-than 1y --action delete --archive-to s3://bucket/archive --yes
+      wakelog gc --older-than 1y --action delete --archive-to s3://archive --yes
       wakelog gc --older-than 30d --archived-in s3://bucket/archive --yes
     """
     policy = _policy(rules)

@@ -31,7 +31,7 @@ def hook_command(ctx: CommandContext, agent: str | None, rest: tuple[str, ...], 
 
     Examples:
       wakelog hook --drain
-      echo '{"session_id": "…", "hook_event_name": "Stop"}' | wakelog hook claude-code
+      echo '{"session_id": "…", "hook_event_name": "Stop"}' | wakelog hook codex
     """
     if agent is not None:
         spool.run_hook([agent, *rest, *(["--brief"] if brief else [])])

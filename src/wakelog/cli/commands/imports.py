@@ -71,7 +71,13 @@ class ImportedFile(msgspec.Struct, frozen=True):
 
 @click.command("import")
 @click.argument("files", metavar="[FILE|FOLDER]...", nargs=-1, type=click.Path(allow_dash=True))
-@click.option("--format", "form", type=click.Choice(sorted(FORMATS)), help="Read files as this format.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(sorted(FORMATS)),
+    metavar="FORMAT",
+    help=f"Read files as this format: {', '.join(sorted(FORMATS))}.",
+)
 @click.option("--since", default="", metavar="TIME", help="Leave out transcripts not written to since then.")
 @click.option("--watch", is_flag=True, help="Keep running and import what is written, until Ctrl-C.")
 @click.option("--dry-run", is_flag=True, help="Read and compare, and write nothing.")

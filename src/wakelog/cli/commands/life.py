@@ -176,7 +176,11 @@ def move_session(
 @session_argument
 @click.option("--last", is_flag=True, help="Continue the newest session.")
 @click.option(
-    "--in", "agent", type=click.Choice([*AGENTS, NATIVE]), help="Continue in this coding agent (native: its own)."
+    "--in",
+    "agent",
+    type=click.Choice([*AGENTS, NATIVE]),
+    metavar="AGENT",
+    help=f"Continue in this coding agent: {', '.join(AGENTS)}, or {NATIVE} (its own).",
 )
 @click.option("--print", "only_print", is_flag=True, help="Print the command of the agent, and do not run it.")
 @why_option

@@ -105,7 +105,7 @@ def proxy_command(
     If the store fails, traffic continues, and the gap is recorded when the store is back.
 
     Examples:
-      wakelog proxy --name files -- npx -y @modelcontextprotocol/server-filesystem .
+      wakelog proxy --name files -- npx @modelcontextprotocol/server-filesystem .
       wakelog proxy --name search --url http://127.0.0.1:3001/mcp --port 8723
     """
     if bool(command) == bool(url):

@@ -79,7 +79,7 @@ def export(
     Examples:
       wakelog otel export fix-bug --to http://127.0.0.1:4318
       wakelog otel export fix-bug@3..@5 --to spans.jsonl --content
-      wakelog otel export --all --to https://collector.example/v1/traces --protocol http/protobuf
+      wakelog otel export --all --to https://otel.example --protocol http/protobuf
     """
     if everything and where:
         raise click.UsageError("name a session, or use --all")

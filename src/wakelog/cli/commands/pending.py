@@ -155,7 +155,7 @@ def reconcile_command(
 
     Examples:
       wakelog reconcile crash send_email-5
-      wakelog reconcile crash send_email-5 --succeeded -m "it is in the sent folder"
+      wakelog reconcile crash send_email-5 --succeeded -m "it was sent"
       wakelog reconcile crash charge-9 --succeeded --output '{"receipt": 7}'
     """
     found = _find(ctx.session(session), action)

@@ -116,7 +116,7 @@ def run_plan(ctx: CommandContext, name: str, changes: tuple[str, ...], tools: tu
 
     Examples:
       wakelog plans run refund --set order=order-5000 --tools shop.tools
-      wakelog plans run refund --set order=order-5000 --tools notify=shop.mail:send --tools shop.tools -s march
+      wakelog plans run refund --set order=order-5000 --tools shop.tools -s march
     """
     from wakelog.replay.agent_run import load_tools
 

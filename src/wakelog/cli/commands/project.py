@@ -31,7 +31,7 @@ def project_command(ctx: CommandContext, once: bool, status: bool, all_namespace
     lost the others take over. If it is killed, it continues where it was, and indexes nothing twice.
 
     Examples:
-      wakelog project --store 'nats://n1,n2,n3/team?index=postgresql://wakelog@db/index'
+      wakelog project --store 'nats://n1,n2,n3/team?index=postgresql://db/index'
       wakelog project --all-namespaces
       wakelog project --once
       wakelog project --status

@@ -255,7 +255,7 @@ def replay_command(
 
     Examples:
       wakelog replay fix-bug@4 --agent app.agent:run
-      wakelog replay fix-bug --from @4 --mode fill --agent app.agent:run --set input=@new.txt
+      wakelog replay fix-bug@4 --mode fill --agent app:run --set input=@new.txt
       wakelog replay fix-bug@4 --plan
     """
     place = ctx.place(selector)

@@ -34,7 +34,8 @@ shape(
     "--svg",
     "measure",
     type=click.Choice([*MEASURES, "took"]),
-    help="Write a picture instead: one bar for each group; `took` draws how long calls took.",
+    metavar="MEASURE",
+    help=f"Write a picture instead, with one bar for each group: {', '.join(MEASURES)}, or took (how long calls took).",
 )
 @limit_option(MAX_ROWS, "Show at most N rows; 0 shows all.")
 @all_projects_option

@@ -155,7 +155,7 @@ def query_command(ctx: CommandContext, sql: str, views: bool, limit: int, timeou
 
     Examples:
       wakelog query "select kind, count(*) from events group by kind"
-      wakelog query --archive /mnt/archive "select day, count(*) from events group by day"
+      wakelog query --archive old "select day, count(*) from events group by 1"
     """
     if place and views:
         raise click.UsageError("--views lists those of the store; the tables of an archive are in its guide")

@@ -90,7 +90,7 @@ def serve_command(
     Examples:
       wakelog serve
       wakelog serve --port 0 --json
-      wakelog serve --host 0.0.0.0 --host-name wakelog.example --tls-cert cert.pem --tls-key key.pem
+      wakelog serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem
     """
     with extra_needed("the server", "server"):
         from wakelog.http import server as serving

@@ -83,7 +83,7 @@ def restore(ctx: CommandContext, source: str | None, name: str, origin: str | No
     Examples:
       wakelog store restore /mnt/backup/wakelog.db
       wakelog store restore s3://bucket/wakelog
-      wakelog store restore --from s3://bucket/archive postgresql://wakelog@db.example/wakelog
+      wakelog store restore --from s3://bucket/archive postgresql://me@db/wakelog
     """
     if origin is None and source is None:
         raise click.UsageError("name what to restore from: wakelog store restore FILE.db|URL")

@@ -30,7 +30,7 @@ def webhooks_command() -> None:
 
     Examples:
       wakelog webhooks secret --out ops.secret
-      wakelog webhooks add ops https://ops.example/wakelog --secret ops.secret --on flag --on approval
+      wakelog webhooks add ops https://ops.example --secret ops.secret --on flag
       wakelog webhooks run
     """
 
@@ -80,7 +80,7 @@ def add(
     """Add a webhook, or change the one of that name. It gets messages about events after its first run.
 
     Example:
-      wakelog webhooks add ops https://ops.example/wakelog --secret env:OPS_SECRET --on approval
+      wakelog webhooks add ops https://ops.example --secret env:OPS --on flag
     """
     hook = Webhook(name, url, source, topics or TOPICS, severity, content)
     secret_of(source)  # raises if the secret cannot be read

@@ -295,7 +295,7 @@ def endorse_command(ctx: CommandContext, whats: tuple[str, ...], why: str, by: s
     that depends on nothing else that is untrusted. `wakelog invalidate` reverts it.
 
     Examples:
-      wakelog endorse injection@e12 --by ada -m "checked against the DNS provider's own guide"
+      wakelog endorse injection@e12 --by ada -m "checked against the DNS guide"
       wakelog endorse -s injection /facts/spf --dry-run
     """
     session, targets = find_subjects(ctx, whats)

@@ -136,9 +136,9 @@ def _decision(ctx: CommandContext, change: Change, indent: str, room: int, *, go
         yield indent + start + line + (ctx.style(fit(tail, 30), fg="cyan") if number == len(lines) - 1 else "")
 
 
-def _wrap(text: str, columns: int, most: int = 6) -> list[str]:
-    """The text on at most about `most` lines, broken between words; inert."""
-    lines, words = [""], fit(text, columns * most).split(" ")
+def _wrap(text: str, columns: int) -> list[str]:
+    """The text on at most about six lines, broken between words; inert."""
+    lines, words = [""], fit(text, columns * 6).split(" ")
     for word in words:
         longer = f"{lines[-1]} {word}" if lines[-1] else word
         if width(longer) <= columns:

@@ -145,7 +145,7 @@ class NatsEngine(LoopOwner):
         return Abilities(
             submit_soon=self.submit_soon,
             feed_end=self.end_of_feed,
-            heard=lambda since: self._run(lambda: self._names.heard(since)),
+            live_sessions=lambda since: self._run(lambda: self._names.heard(since)),
             marks=self,
             shards=self,
             shard_feeds=self,

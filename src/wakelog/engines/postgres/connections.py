@@ -79,13 +79,12 @@ class ConnectionPool:
         work: Callable[[Any], Awaitable[T]],
         *,
         is_append: bool = False,
-        patience_s: float | None = None,
         on: KeptConnection | None = None,
     ) -> T:
         """Runs `work`, which must be idempotent, with a connection, and retries if that may help. `on` is a kept
         connection to use."""
         clock = asyncio.get_running_loop().time
-        deadline = clock() + (self.patience_s if patience_s is None else patience_s)
+        deadline = clock() + self.patience_s
         pause, may_be_stored = _PAUSE_S, False
         while True:
             was_connected = False

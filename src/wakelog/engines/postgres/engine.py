@@ -132,7 +132,7 @@ class PostgresEngine(LoopOwner):
         identity = f"{_safe(self.url)}#{self.ns}"
         return Abilities(
             feed_end=self.end_of_feed,
-            heard=lambda since: [SessionId(row["session"]) for row in self._fetch(sql.HEARD, self.ns, since)],
+            live_sessions=lambda since: [SessionId(row["session"]) for row in self._fetch(sql.HEARD, self.ns, since)],
             migrations=self,
             marks=self,
             rewrite=self.rewrite,

@@ -24,7 +24,7 @@ from wakelog.engine import (
     FeedChange,
     Known,
     Surgery,
-    heard_one_by_one,
+    find_live_sessions,
     refuse_place_in_no_session,
 )
 from wakelog.engines.remote import wire
@@ -79,7 +79,11 @@ class RemoteEngine:
     @property
     def abilities(self) -> Abilities:
         return Abilities(
-            heard=self.heard, take_bundle=self.take_bundle, marks=self, rewrite=self.rewrite, place=self.url
+            live_sessions=self.live_sessions,
+            take_bundle=self.take_bundle,
+            marks=self,
+            rewrite=self.rewrite,
+            place=self.url,
         )
 
     def _connect(self, create: bool) -> wire.Info:
@@ -170,13 +174,13 @@ class RemoteEngine:
     def last_beat(self, session: SessionId) -> Heartbeat | None:
         return self._ask("last-beat", wire.OfSession(session), wire.LastBeat).beat
 
-    def heard(self, since: int) -> Collection[SessionId]:
+    def live_sessions(self, since: int) -> Collection[SessionId]:
         try:
             return self._ask("heard", wire.HeardSince(since), wire.SessionIds).sessions
         except NotFoundError as exc:
             if exc.kind != "no-such-route":
                 raise
-            return heard_one_by_one(self, since)  # an older server
+            return find_live_sessions(self, since)  # an older server
 
     # Removing, importing
 

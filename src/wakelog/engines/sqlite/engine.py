@@ -89,7 +89,7 @@ class SqliteEngine:
     @property
     def abilities(self) -> Abilities:
         return Abilities(
-            heard=lambda since: self._read(tables.heard, since),
+            live_sessions=lambda since: self._read(tables.live_sessions, since),
             migrations=self,
             marks=self,
             inspection=self,

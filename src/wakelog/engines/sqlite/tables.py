@@ -294,7 +294,7 @@ def last_beat(db: apsw.Connection, number: int, session: str) -> Heartbeat | Non
     return Heartbeat(*row[:3]) if row and checksum(session, *row[:3]) == row[3] else None
 
 
-def heard(db: apsw.Connection, since: int) -> list[SessionId]:
+def live_sessions(db: apsw.Connection, since: int) -> list[SessionId]:
     """The sessions whose last heartbeat is intact and valid until `since` or later."""
     query = (
         "select s.id, b.epoch, b.holder, b.until, b.checksum from heartbeat b join session s on s.no = b.session"

@@ -10,7 +10,7 @@ import asyncio
 import time
 from functools import partial
 
-from wakelog.engine import Marks, heard_one_by_one, require
+from wakelog.engine import Marks, find_live_sessions, require
 from wakelog.engines.remote import wire
 from wakelog.errors import InvalidInputError, UnsupportedError
 from wakelog.http.problems import too_slow
@@ -139,14 +139,14 @@ def last_beat(call: VerbRequest, body: wire.OfSession) -> wire.LastBeat:
 def heard(call: VerbRequest, body: wire.HeardSince) -> wire.SessionIds:
     """Lists the sessions whose lease holder's heartbeat is valid until a time or longer."""
     engine = call.space.engine
-    found = (engine.abilities.heard or partial(heard_one_by_one, engine))(body.since)
+    found = (engine.abilities.live_sessions or partial(find_live_sessions, engine))(body.since)
     return wire.SessionIds(tuple(found))
 
 
 @route("POST", "/engine/operate", scope="admin")
 def operate(call: VerbRequest, body: wire.Operate) -> Head:
     """Erases or prunes, as planned by the client. Headers stay, new content is refused, and a hold forbids it."""
-    head = take_surgery(call.space.admission, body.surgery)
+    head = take_surgery(call.space.checker, body.surgery)
     if body.surgery.stale_from:  # an erasure: the content must leave the files too
         scrub_removed(call.space.store)
     else:
@@ -157,7 +157,7 @@ def operate(call: VerbRequest, body: wire.Operate) -> Head:
 @route("POST", "/engine/delete", scope="admin")
 def engine_delete(call: VerbRequest, body: wire.Delete) -> Head:
     """Deletes a session by its last commit."""
-    head = take_deletion(call.space.admission, body.commit)
+    head = take_deletion(call.space.checker, body.commit)
     call.space.forget(body.commit.session)
     scrub_index(call.space.store)
     return head

@@ -18,6 +18,7 @@ from wakelog.model.events.actions import (
 )
 from wakelog.model.events.base import KINDS, Cost, Effect, Event, Failure, Foreign, Severity, Trust
 from wakelog.model.events.history import (
+    REMOVAL_KINDS,
     CheckpointNamed,
     GapNoted,
     GitCommitLinked,
@@ -74,6 +75,7 @@ from wakelog.model.events.session import (
 )
 
 __all__ = [
+    "REMOVAL_KINDS",
     "ActionAbandoned",
     "ActionApproved",
     "ActionDenied",

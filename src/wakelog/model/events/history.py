@@ -94,6 +94,10 @@ class RangePruned(Event, frozen=True, gc=False):
     call_totals: tuple[tuple[int, ...], ...] = ()
 
 
+REMOVAL_KINDS = frozenset({PayloadErased.kind, RangePruned.kind})
+"""Events that say that content of earlier events is gone."""
+
+
 @core("checkpoint.named")
 class CheckpointNamed(Event, frozen=True, gc=False):
     """A point got a name. With `remove` the name was removed."""

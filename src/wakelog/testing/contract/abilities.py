@@ -37,15 +37,19 @@ class AbilityChecks(Hooks):
         assert (writer.session, writer.seq) in {(c.session, c.seq) for c in engine.changes(cursor)}
 
     def test_heartbeats_are_returned_together(self, engine: Engine) -> None:
-        heard = _declared(engine.abilities.heard)
+        live_sessions = _declared(engine.abilities.live_sessions)
         early, late, never = (opened(engine) for _ in range(3))
         for writer, until in ((early, 5), (late, 9)):
             store(engine, writer.seal(ev.LeaseTaken(epoch=1, holder="worker")))
             engine.beat(writer.session, Heartbeat(1, "worker", until))
-        assert [set(heard(since)) for since in (5, 6, 10)] == [{early.session, late.session}, {late.session}, set()]
-        assert never.session not in heard(0)
+        assert [set(live_sessions(since)) for since in (5, 6, 10)] == [
+            {early.session, late.session},
+            {late.session},
+            set(),
+        ]
+        assert never.session not in live_sessions(0)
         engine.delete(late.seal(ev.SessionDeleted()))
-        assert set(heard(5)) == {early.session}
+        assert set(live_sessions(5)) == {early.session}
 
     def test_a_bundle_is_imported_completely(self, engine: Engine) -> None:
         take_bundle = _declared(engine.abilities.take_bundle)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from wakelog.codec.records import PLAIN_KINDS, PayloadCollector, decode_delta, encode_delta
 from wakelog.model.records import Record
 from wakelog.native import core
-from wakelog.state.digest import DEPTHS, MISSING
+from wakelog.state.digest import DEPTHS
 from wakelog.state.fold import Fold, Undo
+from wakelog.state.patch import MISSING
 
 if TYPE_CHECKING:
     from wakelog.log.seal import SealStep
@@ -51,4 +52,4 @@ def _sealer() -> Any:
     return core.Sealer({cls: cls.kind for cls in PLAIN_KINDS}, DEPTHS, MISSING, encode_delta, decode_delta)
 
 
-seal_plain: Callable[..., SealedRecords | None] | None = None if core is None else _seal_natively
+seal_natively: Callable[..., SealedRecords | None] | None = None if core is None else _seal_natively
