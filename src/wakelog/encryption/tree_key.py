@@ -19,7 +19,6 @@ import hmac
 import os
 import threading
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import zstandard
@@ -27,6 +26,7 @@ import zstandard
 from wakelog.codec.envelope import HEAD_SIZE, ID_SIZE, MAGIC, NONCE_SIZE, key_id_of
 from wakelog.errors import CorruptLogError, UnsupportedError
 from wakelog.model.ids import SessionId
+from wakelog.model.late_value import LateValue
 
 KEY_SIZE = 32
 _PLAIN, _ZSTD = b"\x00", b"\x01"
@@ -126,11 +126,11 @@ class TreeKey:
     def _derive(self, use: bytes, size: int) -> bytes:
         return derive(self._secret, b"wakelog tree key 1 " + use, size)
 
-    @cached_property
+    @LateValue
     def _cipher(self) -> Any:
         return aead_classes()[0](self._derive(b"content", KEY_SIZE))
 
-    @cached_property
+    @LateValue
     def _siv(self) -> Any:
         return aead_classes()[1](self._derive(b"print", 2 * KEY_SIZE))
 

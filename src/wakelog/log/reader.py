@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from functools import cached_property
 
 import msgspec
 
@@ -27,6 +26,7 @@ from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.late_value import LateValue
 from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.records import Commit, Head, Header, Record
 from wakelog.model.values import Value
@@ -73,15 +73,15 @@ class Entry:
         """Whether the body is the one first written: not erased, not pruned."""
         return is_intact(self.record)
 
-    @cached_property
+    @LateValue
     def event(self) -> ev.Event:
         return decode_event(self.header.kind, self.record.body or b"{}")
 
-    @cached_property
+    @LateValue
     def body(self) -> dict[str, Value]:
         return decode_body(self.record.body)
 
-    @cached_property
+    @LateValue
     def delta(self) -> Delta:
         return decode_delta(self.record.body)
 

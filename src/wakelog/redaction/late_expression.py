@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import AnyStr, Generic
+
+from wakelog.model.late_value import LateValue
 
 
 class LateExpression(Generic[AnyStr]):
@@ -19,28 +20,28 @@ class LateExpression(Generic[AnyStr]):
         self._text: AnyStr = text
         self._flags = flags
 
-    @cached_property
+    @LateValue
     def _compiled(self) -> re.Pattern[AnyStr]:
         return re.compile(self._text, self._flags)
 
     # Compiled methods themselves, so that only the first use costs more.
 
-    @cached_property
+    @LateValue
     def search(self) -> Callable[..., re.Match[AnyStr] | None]:
         return self._compiled.search
 
-    @cached_property
+    @LateValue
     def match(self) -> Callable[..., re.Match[AnyStr] | None]:
         return self._compiled.match
 
-    @cached_property
+    @LateValue
     def fullmatch(self) -> Callable[..., re.Match[AnyStr] | None]:
         return self._compiled.fullmatch
 
-    @cached_property
+    @LateValue
     def finditer(self) -> Callable[..., Iterator[re.Match[AnyStr]]]:
         return self._compiled.finditer
 
-    @cached_property
+    @LateValue
     def findall(self) -> Callable[..., list[AnyStr]]:
         return self._compiled.findall

@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from itertools import accumulate
 
+from wakelog.model.late_value import LateValue
 from wakelog.redaction.patterns import Pattern
 
 LONG = 20
@@ -60,7 +60,7 @@ class WordPatterns:
         self._patterns = tuple(patterns)
         self._literals = [(literal, n) for n, pattern in enumerate(self._patterns) for literal in pattern.literals]
 
-    @cached_property
+    @LateValue
     def _gate(self) -> re.Pattern[str]:
         """One expression for all literals: faster than many searches on short text."""
         literals = {literal for literal, _ in self._literals}
