@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 from tests.provenance.story import WEB, Story
 from tests.seeds import examples
 from wakelog.model import events as ev
-from wakelog.provenance.effective_trust import TrustByEvent, exposure
+from wakelog.provenance.effective_trust import TrustByEvent, effective_trust, exposure
 from wakelog.provenance.graph import Graph
-
-
-def effective_trust(graph: Graph, seq: int) -> str:
-    return TrustByEvent(graph).trust(seq)
 
 
 def _endorse(s: Story, *targets: int) -> int:

@@ -129,6 +129,11 @@ class TrustByEvent:
         )
 
 
+def effective_trust(graph: Graph, seq: Seq) -> Trust:
+    """The trust of one event now. For several, make one `TrustByEvent`: each takes a pass over the graph."""
+    return TrustByEvent(graph).trust(seq)
+
+
 def exposure(graph: Graph, seq: Seq, trusts: TrustByEvent | None = None) -> Exposure:
     """What the model call behind an event had in its window: the event itself, or the call whose answer it depends on.
     If neither is recorded, everything that was in view."""
