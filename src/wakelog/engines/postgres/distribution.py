@@ -25,7 +25,7 @@ LAST_INDEX = "create index if not exists wl_commit_last on wl_commit (ns, root, 
 # Citus has this table in its catalog.
 HAS_EXTENSION = "to_regclass('pg_dist_partition') is not null"
 _IS_EXTENDED = f"select {HAS_EXTENSION}"
-_IS_DISTRIBUTED = "select exists (select 1 from pg_dist_partition where logicalrelid = to_regclass('wl_commit'))"
+_IS_DISTRIBUTED = "select exists (select 1 from pg_dist_partition where logicalrelid = to_regclass($1::text))"
 _IS_THERE = "select to_regclass($1::text) is not null"
 _DISTRIBUTE = "select create_distributed_table($1::text::regclass, $2::text, colocate_with => $3::text)"
 _DISTRIBUTE_FIRST = (
@@ -39,11 +39,11 @@ where s.logicalrelid = 'wl_commit'::regclass group by n.nodename, n.nodeport ord
 _COPY_EVERYWHERE = "select create_reference_table($1::text::regclass)"
 
 
-async def is_distributed(db: Any) -> bool:
-    """Whether the store's tables are distributed; False on a server without the extension."""
+async def is_distributed(db: Any, table: str = "wl_commit") -> bool:
+    """Whether a table is distributed; False on a server without the extension."""
     if not await db.fetchval(_IS_EXTENDED):
         return False
-    found: bool = await db.fetchval(_IS_DISTRIBUTED)
+    found: bool = await db.fetchval(_IS_DISTRIBUTED, table)
     return found
 
 
@@ -60,11 +60,11 @@ async def require_extension(db: Any) -> None:
 async def distribute(db: Any, tables: tuple[str, ...], *, shards: int | None = None) -> None:
     """Distributes those of the tables that exist and are not distributed yet."""
     for table in tables:
-        if await db.fetchval(_IS_THERE, table) and not await db.fetchval(_IS_DISTRIBUTED):
+        if await db.fetchval(_IS_THERE, table) and not await db.fetchval(_IS_DISTRIBUTED, table):
             try:
                 await _distribute_one(db, table, shards)
             except asyncpg.PostgresError:
-                if not await db.fetchval(_IS_DISTRIBUTED):  # otherwise another process did it
+                if not await db.fetchval(_IS_DISTRIBUTED, table):  # otherwise another process did it
                     raise
 
 
