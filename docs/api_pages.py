@@ -6,7 +6,6 @@ verb or a new option only needs the generator to be run again.
 
 from __future__ import annotations
 
-import functools
 import importlib
 import inspect
 import re
@@ -20,6 +19,7 @@ from docs.prose import fill
 from wakelog.cli.app import app
 from wakelog.cli.command_table import SECTIONS
 from wakelog.cli.context import common
+from wakelog.model.late_value import LateValue
 
 WIDTH = 96
 
@@ -85,11 +85,11 @@ def _titles(cls: type) -> dict[str, str]:
 
 
 def _namespaces(cls: type) -> Iterator[tuple[str, type]]:
-    """What a session keeps its related verbs in: cached properties that give an object of the session's room."""
+    """What a session keeps its related verbs in: late values that give an object of the session's room."""
     for name, member in vars(cls).items():
-        if isinstance(member, functools.cached_property) and not name.startswith("_"):
+        if isinstance(member, LateValue) and not name.startswith("_"):
             # Imported inside, where it is made. `aio` has the same verbs once more.
-            made = re.search(r"from (wakelog\.session\.\w+) import (\w+)", inspect.getsource(member.func))
+            made = re.search(r"from (wakelog\.session\.\w+) import (\w+)", inspect.getsource(member.compute))
             if made is not None and name != "aio":
                 yield name, getattr(importlib.import_module(made[1]), made[2])
 

@@ -39,3 +39,22 @@ def test_nobody_waits_for_another_thread_that_computes_it() -> None:
     one.may_end.set()
     slow.join()
     assert read == [42]
+
+
+def test_two_threads_that_compute_it_at_once_get_one_object() -> None:
+    class Slow:
+        both = threading.Barrier(2)
+
+        @LateValue
+        def value(self) -> object:
+            self.both.wait(30)
+            return object()
+
+    one, read = Slow(), list[Any]()
+    threads = [threading.Thread(target=lambda: read.append(one.value)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(read) == 2
+    assert read[0] is read[1] is one.value

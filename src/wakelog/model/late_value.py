@@ -1,13 +1,14 @@
 """Properties that are computed when they are first used.
 
 `functools.cached_property` does the same, but before Python 3.12 it holds a lock meanwhile. A process that is forked at
-that moment would wait for the lock for ever. Here two threads may both compute a value, which does no harm.
+that moment would wait for the lock for ever. Here two threads may both compute a value; the first one to be ready is
+kept and given to both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar, overload
 
 T = TypeVar("T")
 
@@ -16,10 +17,15 @@ class LateValue(Generic[T]):
     """A decorator: the method becomes a property that is computed at its first use, and kept."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
-        self._compute = compute
-        self._name = compute.__name__
+        self.compute = compute
+        self.__doc__ = compute.__doc__
 
-    def __get__(self, instance: object, owner: type) -> T:
-        value = self._compute(instance)
-        instance.__dict__[self._name] = value
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> Self | T:
+        if instance is None:
+            return self
+        value: T = instance.__dict__.setdefault(self.compute.__name__, self.compute(instance))
         return value

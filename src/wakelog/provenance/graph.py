@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from wakelog.log import Log
 from wakelog.model.ids import Seq
+from wakelog.model.late_value import LateValue
 from wakelog.model.records import Commit
 from wakelog.provenance.event_index import (
     CARRIERS,
@@ -105,7 +105,7 @@ class Graph:
         if tracks is not None:
             self.tracks = tracks
 
-    @cached_property
+    @LateValue
     def tracks(self) -> EventArrays:
         return read_tracks(self.log, self._at)
 
@@ -241,7 +241,7 @@ class Graph:
         """Whether an event's content is intact, erased or pruned."""
         return CONDITIONS[self.tracks.conditions[seq]]
 
-    @cached_property
+    @LateValue
     def _view(self) -> list[tuple[Seq, Seq]]:
         return self.tracks.view_at(self.head + 1)[::-1]
 

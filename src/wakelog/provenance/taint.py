@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -18,6 +17,7 @@ from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.json_fields import as_text
+from wakelog.model.late_value import LateValue
 from wakelog.model.trust import Trust, distrust
 from wakelog.model.values import Value
 from wakelog.provenance.effective_trust import TrustByEvent
@@ -286,12 +286,12 @@ class StateNow:
         self._graph = graph
         self.state: dict[str, Value] = graph.log.state(graph.head)
 
-    @cached_property
+    @LateValue
     def data(self) -> list[tuple[str, frozenset[Seq]]]:
         """The keys of the data, and the events that each value is made of."""
         return data_writers(self._graph.log, self._graph.head)
 
-    @cached_property
+    @LateValue
     def _in_data(self) -> frozenset[Seq]:
         return frozenset(seq for _, seqs in self.data for seq in seqs)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -11,6 +10,7 @@ from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.late_value import LateValue
 from wakelog.model.records import EventDraft, Head
 from wakelog.runtime.ambient import TrustMark
 from wakelog.session.data import DataType
@@ -136,12 +136,12 @@ class Base(Generic[S]):
         self.name = name
         self._data_type: DataType[S] = data_type or DataType()
 
-    @functools.cached_property
+    @LateValue
     def _runtime(self) -> Runtime:
         """Makes calls and adds cause and trust to events. Created on first use, once for all threads."""
         from wakelog.runtime.call import Runtime
 
-        return self.__dict__.setdefault("_runtime", Runtime(self.log))  # type: ignore[no-any-return]
+        return Runtime(self.log)
 
     def __str__(self) -> str:
         """Returns the name, or the id if it has none."""

@@ -23,6 +23,7 @@ import msgspec
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, fork_id
+from wakelog.model.late_value import LateValue
 from wakelog.model.names import check_name
 from wakelog.model.records import EventDraft, Head
 from wakelog.model.values import Value
@@ -75,49 +76,49 @@ class Session(Records[S], SessionReads[S]):
 
         return session_html(self)
 
-    @functools.cached_property
+    @LateValue
     def aio(self) -> Aio:
         """The same verbs as coroutines: `await session.aio.diff("@2")`."""
         from wakelog.session.aio import Aio
 
         return Aio(self)
 
-    @functools.cached_property
+    @LateValue
     def calls(self) -> SessionCalls:
         """Lists and settles calls: table, approve, deny, reconcile, answer, abandon, recover."""
         from wakelog.session.calls import SessionCalls
 
         return SessionCalls(self)
 
-    @functools.cached_property
+    @LateValue
     def context(self) -> SessionContext:
         """Manages the model's window: window, evict, restore, pin, compact, expand."""
         from wakelog.session.context import SessionContext
 
         return SessionContext(self)
 
-    @functools.cached_property
+    @LateValue
     def files(self) -> Files:
         """Records and restores files on disk: capture, modified, diff, restore."""
         from wakelog.session.files import Files
 
         return Files(self)
 
-    @functools.cached_property
+    @LateValue
     def budget(self) -> SessionBudget:
         """Sets limits and shows what was spent: set, limit, spent, left, cost."""
         from wakelog.session.budget import SessionBudget
 
         return SessionBudget(self)
 
-    @functools.cached_property
+    @LateValue
     def monitors(self) -> Monitors:
         """Runs rules over recorded events and raises flags: add, flag, clear_flag."""
         from wakelog.session.budget import Monitors
 
         return Monitors(self)
 
-    @functools.cached_property
+    @LateValue
     def life(self) -> SessionLife:
         """Changes the status, and claims the session for one writer: pause, unpause, end, cancel, reopen, archive,
         take_lease."""
@@ -125,14 +126,14 @@ class Session(Records[S], SessionReads[S]):
 
         return SessionLife(self)
 
-    @functools.cached_property
+    @LateValue
     def history(self) -> SessionHistory:
         """Examines what was recorded: blame, attempts, compare, bisect, recording, preview_rewind."""
         from wakelog.session.history import SessionHistory
 
         return SessionHistory(self)
 
-    @functools.cached_property
+    @LateValue
     def trust(self) -> SessionTrust:
         """Traces what each source influenced: taint, picture, endorse, invalidate."""
         from wakelog.session.trust import SessionTrust
