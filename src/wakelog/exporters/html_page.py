@@ -134,10 +134,12 @@ class _Page:
             found = self._session.insight(f"@{turn}").items
         except (NotFoundError, CorruptLogError):
             return
-        rows = [i for i in found if i.quote and i.kind not in ("goal", "check", "file")]
+        rows = [i for i in found if (i.quote or i.note) and i.kind not in ("goal", "check", "file")]
         if rows:
             inside = "".join(
-                f"<li><b>~ {_safe(_KINDS.get(i.kind, i.kind))}</b> “{_safe(self._mask(i.quote))}”"
+                f"<li><b>~ {_safe(_KINDS.get(i.kind, i.kind))}</b>"
+                + (f" {_safe(self._mask(i.note))}" if i.note else "")
+                + (f" “{_safe(self._mask(i.quote))}”" if i.quote and not i.open_items else "")
                 + (f" <i>why</i> “{_safe(self._mask(i.reason))}”" if i.reason and i.reason != i.quote else "")
                 + f' <a href="#e{i.seq}">e{i.seq}</a></li>'
                 for i in rows

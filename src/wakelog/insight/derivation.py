@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from wakelog.insight.blocks import RULES_VERSION, Did, Finding, SpokenText, TextSpan, TurnBlocks
-from wakelog.insight.items import Insight, InsightItem
+from wakelog.insight.items import Insight, InsightItem, note_of
 from wakelog.insight.log_blocks import quote, read_span
 from wakelog.insight.sentences import content_words
 from wakelog.log import Log
@@ -109,7 +109,8 @@ def _items(
             reason = quote(log, finding.reason)
         item = _item(finding, span.turn, words, reason, [calls[seq] for seq in finding.calls if seq in calls])
         suffix = f".{numbers[key]}" if numbers[key] > 1 else ""
-        yield msgspec.structs.replace(item, id=f"e{finding.span.seq}{suffix}", is_minor=finding in minor)
+        id = f"e{finding.span.seq}{suffix}"
+        yield msgspec.structs.replace(item, id=id, note=note_of(item), is_minor=finding in minor)
 
 
 def _words(texts: dict[tuple[int, int], str], span: TextSpan | None) -> str:

@@ -53,26 +53,12 @@ class InsightItem(msgspec.Struct, frozen=True):
     """What a call changed; without words, also what a change or a dead end is about."""
     open_items: tuple[str, ...] = ()
     """For pending work: the open items of a todo list."""
+    note: str = ""
+    """What happened, in words of ours: beside the quote, or alone where nothing was said."""
     is_minor: bool = False
     """Whether it is hidden by default."""
     known: Literal["derived"] = "derived"
     rules: int = 0
-
-    @property
-    def deed(self) -> str:
-        """What was done, for an item without words; empty if it has some."""
-        if self.quote or self.kind not in ("approach_change", "dead_end"):
-            return ""
-        what = " ".join((*self.tools[:1], ", ".join(self.files))).strip()
-        if self.kind == "dead_end":
-            often = f"failed {len(self.calls)} times"
-            return f"{what}, {often if self.result == 'failed again' else self.result}"
-        if len(self.tools) < 2:
-            return f"{what}, again"
-        new, failed = self.tools[:2]
-        if self.result == "after a check":
-            return f"{what}, after {failed} failed"
-        return f"{failed} → {new}" if failed != new else f"{new}, in another way"
 
 
 class Insight(msgspec.Struct, frozen=True):
@@ -87,3 +73,23 @@ class Insight(msgspec.Struct, frozen=True):
 
     def of(self, *kinds: InsightKind) -> tuple[InsightItem, ...]:
         return tuple(item for item in self.items if item.kind in kinds)
+
+
+def note_of(item: InsightItem) -> str:
+    """Returns the note of an item; empty if its quote says everything."""
+    if item.open_items:
+        return f"{len(item.open_items)} open: {'; '.join(item.open_items)}"
+    what = " ".join((*item.tools[:1], ", ".join(item.files))).strip()
+    if item.kind == "approach_change" and len(item.tools) > 1:
+        new, failed, event = *item.tools[:2], f"e{item.calls[-1]}"
+        if item.result == "after a check":
+            return f"after {event} failed" if item.quote else f"{what}, after {event} failed"
+        change = f"{failed} → {new}" if failed != new else f"{new} in another way"
+        return f"{change}, after {event} did not work"
+    if item.kind == "dead_end" and item.calls and not item.tools:  # a call of the turn before
+        return f"e{item.calls[-1]} did not help"
+    if item.quote or item.kind not in ("approach_change", "dead_end"):
+        return ""
+    if item.kind == "approach_change":
+        return f"{what}, again"
+    return f"{what}, {f'failed {len(item.calls)} times' if item.result == 'failed again' else item.result}"

@@ -119,7 +119,7 @@ def _event(item: InsightItem, evidence: tuple[Seq, ...]) -> ev.Event:
         return ev.GoalSet(goal=item.quote, why=why)
     if item.kind == "dead_end":
         return ev.DeadEndNoted(
-            tried=item.quote or item.deed, learned="" if item.reason == item.quote else item.reason, why=why
+            tried=item.quote or item.note, learned="" if item.reason == item.quote else item.reason, why=why
         )
     because = "" if item.reason == item.quote else item.reason
-    return ev.DecisionMade(choice=item.quote or item.deed, because=because, evidence=evidence, why=why)
+    return ev.DecisionMade(choice=item.quote or item.note, because=because, evidence=evidence, why=why)

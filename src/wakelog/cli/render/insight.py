@@ -124,23 +124,14 @@ def _wrap(text: str, room: int) -> list[str]:
 
 
 def _words(item: InsightItem, told: Collection[str]) -> str:
-    if item.kind == "approach_change" and len(item.calls) > 1:
-        new, failed = item.tools[:2]
-        if item.result == "after a check":
-            return f"after e{item.calls[-1]} failed: {_quoted(item.quote) if item.quote else new}"
-        change = f"{failed} {glyph('arrow')} {new}" if failed != new else f"{new} in another way"
-        return f"{change}, after e{item.calls[-1]} did not work" + (f"  {_quoted(item.quote)}" if item.quote else "")
-    if deed := item.deed:
-        for path in item.files:
-            deed = deed.replace(path, fit_path(path, _PATH_MAX))
-        return deed
-    if item.kind == "dead_end" and item.calls and not item.tools:  # a call of the turn before
-        return f"e{item.calls[-1]} did not help" + (f"  {_quoted(item.quote)}" if item.quote not in told else "")
-    if item.open_items:
-        return f"{len(item.open_items)} open: {'; '.join(item.open_items)}"
+    note = item.note.replace("→", glyph("arrow"))
+    for path in item.files:
+        note = note.replace(path, fit_path(path, _PATH_MAX))
+    if item.open_items or not item.quote or (note and item.quote in told):
+        return note
     if item.result == "carried" and item.reason:
         return f"{_quoted(item.quote)}, going on with {_quoted(item.reason)}"
-    return _quoted(item.quote)
+    return f"{note}: {_quoted(item.quote)}" if note else _quoted(item.quote)
 
 
 def _quoted(text: str) -> str:
@@ -176,7 +167,7 @@ def _file_lines(ctx: CommandContext, writes: Sequence[InsightItem], indent: str)
 
 shape(
     InsightItem,
-    "id kind turn seq quote? reason? reason_seq? score calls tools checks result? files open_items is_minor known"
+    "id kind turn seq quote? reason? reason_seq? score calls tools checks result? files open_items note? is_minor known"
     " rules",
 )
 shape(Insight, "items hidden notes rules")
