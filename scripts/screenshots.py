@@ -24,7 +24,7 @@ from wakelog.web.assets import require_page  # noqa: E402
 IMAGES = ROOT / "docs" / "images"
 WIDTH, HEIGHT = 1400, 860
 PICTURES = {
-    "session": ("/s/fix-bug/@6?tab=diff", "12 passed", ("light", "dark")),
+    "session": ("/s/claude-5a1e7c02/@1?tab=diff", "derived by rules", ("light", "dark")),
     "compare": ("/compare?a=fix-bug@6.1&b=fix-bug@6.2", "First difference", ("light",)),
     "taint": ("/s/injection/taint?source=web:*", "send_email", ("light",)),
 }
@@ -70,7 +70,7 @@ def main(folder: Path = IMAGES) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         with wakelog.open(Path(scratch) / "store") as store:
-            for demo in ("fix-bug", "injection"):
+            for demo in ("fix-bug", "injection", "transcript"):
                 build(demo, store.engine)
         settings = Settings(url=str(Path(scratch) / "store"), rate=0)
         with serving(settings, launch_scope="read") as running, sync_playwright() as playwright:

@@ -153,3 +153,35 @@ def test_long_prompts_are_folded_and_markdown_is_set(open_page: Open, tmp_path: 
         grid.locator("code", has_text="word").wait_for()
         grid.locator("pre", has_text="print(1)").wait_for()
         assert grid.locator("td").all_inner_texts() == ["a", "b", "c", "d"]
+
+
+def test_a_diff_shows_what_was_derived_and_an_accepted_item_is_recorded(
+    open_page: Open, writing: RunningServer, reading: RunningServer
+) -> None:
+    reader = open_page(writing, "/s/claude-5a1e7c02/@1?tab=diff")
+    derived = reader.page.get_by_role("region", name="Derived from words in the log")
+    derived.get_by_text("after e10 failed: ").wait_for()
+    titles = derived.locator("li .muted.tiny").all_inner_texts()
+    assert titles == ["~ change", "~ dead end", "~ decision"]
+    assert derived.get_by_text("The fix is to stream the body").count() == 1, (
+        "shown as the change, not as a decision too"
+    )
+    assert derived.get_by_role("link", name="test ✗ fail").get_attribute("href").endswith("/e10")  # type: ignore[union-attr]
+    derived.get_by_role("button", name="Accept the decision of e6").click()
+    reader.sees("Recorded, with e6 as evidence")
+    derived.get_by_text("The proxy allows 10 MB").wait_for(state="detached")
+    with wakelog.open(writing.server.settings.url) as store:
+        (decision,) = store.resume("claude-5a1e7c02").state().decisions_made.values()
+    assert decision.evidence[0] == 6
+    reader = open_page(reading, "/s/claude-5a1e7c02/@2?tab=diff")
+    reader.sees("No, please don't touch the proxy: ops owns that file.")
+    assert reader.page.get_by_role("button", name="Accept").count() == 0, "nothing is recorded by those who only look"
+
+
+@pytest.mark.parametrize("width", [1440, 1200, 1000])
+def test_the_bar_of_a_turn_shows_its_buttons_whole(open_page: Open, writing: RunningServer, width: int) -> None:
+    reader = open_page(writing, "/s/claude-5a1e7c02/@1", width=width).settle()
+    bar = reader.button("Rewind…").locator("xpath=..").bounding_box()
+    for name in ("Rewind…", "Fork…", "Note…", "Name…"):
+        box = reader.button(name).bounding_box()
+        assert box and bar and box["x"] + box["width"] <= bar["x"] + bar["width"], name
