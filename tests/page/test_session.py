@@ -181,7 +181,7 @@ def test_a_diff_shows_what_was_derived_and_an_accepted_item_is_recorded(
 @pytest.mark.parametrize("width", [1440, 1200, 1000])
 def test_the_bar_of_a_turn_shows_its_buttons_whole(open_page: Open, writing: RunningServer, width: int) -> None:
     reader = open_page(writing, "/s/claude-5a1e7c02/@1", width=width).settle()
-    bar = reader.button("Rewind…").locator("xpath=..").bounding_box()
+    right = lambda part: (box := part.bounding_box())["x"] + box["width"]  # noqa: E731
+    bar = right(reader.button("Rewind…").locator("xpath=.."))
     for name in ("Rewind…", "Fork…", "Note…", "Name…"):
-        box = reader.button(name).bounding_box()
-        assert box and bar and box["x"] + box["width"] <= bar["x"] + bar["width"], name
+        assert right(reader.button(name)) <= bar, name
