@@ -136,6 +136,12 @@ def fold_list(head: str, parts: Sequence[str], columns: int) -> list[str]:
     return [*lines, line]
 
 
+def name_some(names: Sequence[str], most: int, *, by: str = ", ") -> str:
+    """The first names, and how many more there are: `a, b and 3 more`."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return by.join(names[:most]) + more
+
+
 def pad(text: str, columns: int, *, middle: bool = False) -> str:
     """The text cut or filled to exactly `columns`."""
     cut = fit_path(text, columns) if middle else fit(text, columns)
@@ -157,6 +163,16 @@ def day(at_us: int, now_us: int, *, utc: bool = False) -> str:
     then, now = (clock(each, utc=utc, long=True) for each in (at_us, now_us))
     month = _MONTHS[int(then[5:7]) - 1]
     return f"{int(then[8:10])} {month}" + (f" {then[:4]}" if then[:4] != now[:4] else "")
+
+
+def place_of_turn(turn: int, attempt: int = 1) -> str:
+    """A turn as a selector, `@5`, with its attempt if that is not the first; empty for 0."""
+    return f"@{turn}" + (f".{attempt}" if attempt > 1 else "") if turn else ""
+
+
+def trust_mark(trust: str, source: str = "") -> str:
+    """A warning sign with the source of what is not trusted; else empty."""
+    return f"{glyph('warn')} {source or trust}" if trust != "trusted" else ""
 
 
 def other_time(happened_us: int, stored_us: int) -> str:
