@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import WakelogError
 from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.claude_code.results import beyond_result, is_id, result_of
 from wakelog.importers.coding_agents.claude_code.user_lines import ended_task, typed_words, written_as
@@ -33,7 +32,7 @@ from wakelog.importers.source.files import (
     json_lines,
     line_records,
     moved_folders,
-    read_document,
+    read_beside,
 )
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.importers.writer.imported_records import COMMON
@@ -93,7 +92,7 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     agent = _AGENT_FILE.search(path.stem)
     labels = {label: first.get(key, "") for key, label in _LABELS.items()}
     if agent and (first.get("isSidechain") or first.get("agentId")):
-        above = text_in(_about_agent(path), "parentAgentId")
+        above = text_in(read_beside(path.with_suffix(".meta.json")), "parentAgentId")
         parent = f"{session}/agent-{above}" if is_id(above) else session
         head = st.TranscriptHead(f"{session}/agent-{agent[1]}", NAME, labels=labels, parent=parent)
     else:
@@ -102,14 +101,6 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
         labels["forked_from"] = text_in(as_dict(first.get("forkedFrom")), "sessionId")
         head = st.TranscriptHead(own, NAME, labels=labels)
     yield st.Transcript(head, lambda: EntryReader(head).records(path))
-
-
-def _about_agent(path: Path) -> dict[str, Any]:
-    """What the file beside a sub-agent's transcript says about the sub-agent."""
-    try:
-        return as_dict(read_document(path.with_suffix(".meta.json")))
-    except WakelogError:
-        return {}
 
 
 class EntryReader:
