@@ -11,14 +11,12 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from wakelog.config.amounts import show_size
+from wakelog.model.hidden_characters import HIDDEN, code_point
 
-_HOSTILE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\u115f\u1160\u3164\uffa0\U000e0000-\U000e007f]"
-)
+_HOSTILE = re.compile(f"[{HIDDEN}]")
 _BEYOND_ASCII = re.compile("[^\t\n -~]")
 _BREAKS = re.compile(r"[\n\t]")
 
@@ -70,7 +68,7 @@ def _visible(match: re.Match[str]) -> str:
         return f"^{chr(code ^ 0x40)}" if code < 0x80 else f"<U+{code:04X}>"
     if code < 0x20:
         return chr(0x2400 + code)
-    return "\u2421" if code == 0x7F else f"\u27e6U+{code:04X}\u27e7"
+    return "\u2421" if code == 0x7F else code_point(match)
 
 
 def inert_json(text: str) -> str:
@@ -134,6 +132,11 @@ def fold_list(head: str, parts: Sequence[str], columns: int) -> list[str]:
             joined = " " * width(head) + part
         line = joined
     return [*lines, line]
+
+
+def join_facts(facts: Iterable[str]) -> str:
+    """Facts on one line, with dots between them; empty ones are left out."""
+    return f" {glyph('dot')} ".join(filter(None, facts))
 
 
 def name_some(names: Sequence[str], most: int, *, by: str = ", ") -> str:

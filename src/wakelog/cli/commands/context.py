@@ -16,7 +16,19 @@ from wakelog.cli.render.sessions import handle, identity, label, title
 from wakelog.cli.render.table import Cell, Row, lay_out, say_table
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import clock, count, fit, glyph, inert, inert_line, iso, place_of_turn, trust_mark, width
+from wakelog.cli.text import (
+    clock,
+    count,
+    fit,
+    glyph,
+    inert,
+    inert_line,
+    iso,
+    join_facts,
+    place_of_turn,
+    trust_mark,
+    width,
+)
 from wakelog.context.brief import DEFAULT_BUDGET
 from wakelog.context.compaction import Summary
 from wakelog.context.handles import Evicted
@@ -65,7 +77,7 @@ def say_look(ctx: CommandContext, session: Session[Any], look: WindowLook) -> No
     seen = look.seen
     ctx.say(f"  {fit(_headline(seen), ctx.columns - 2)}")
     of = f" of {count(look.budget)}" if look.budget else ""
-    facts = f" {glyph('dot')} ".join([f"{len(seen.items)} items", f"{count(look.tokens)}{of} tokens (estimate)"])
+    facts = join_facts([f"{len(seen.items)} items", f"{count(look.tokens)}{of} tokens (estimate)"])
     ctx.say(f"  {facts}")
     if look.trust != "trusted":
         words = f"{glyph('warn')} exposure: {look.trust}" + (f", {look.source}" if look.source else "")

@@ -16,12 +16,12 @@ from wakelog.cli.options import limit_option
 from wakelog.cli.output import Progress
 from wakelog.cli.places import find_time
 from wakelog.cli.render.results import shape, shows
-from wakelog.cli.render.sessions import unquoted_name
 from wakelog.cli.render.table import GAP, Cell, Column, say_table
 from wakelog.cli.render.values import scalar, text_of
 from wakelog.cli.text import age, fit, glyph, inert_line, pad, place_of_turn, trust_mark, width
 from wakelog.index.results import Hit, Table
 from wakelog.index.sql import ROWS_MAX, VIEWS
+from wakelog.model.names import unquoted_name
 from wakelog.model.payloads import without_bytes
 from wakelog.store.insight_search import DerivedHit
 

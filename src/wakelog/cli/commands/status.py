@@ -10,7 +10,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import at_option, complete_places
 from wakelog.cli.render.sessions import handle, pending_text, plain_session, status_words
 from wakelog.cli.render.values import text_of
-from wakelog.cli.text import age, clock, count, duration, fit, glyph, money, name_some, place_of_turn, width
+from wakelog.cli.text import age, clock, count, duration, fit, glyph, join_facts, money, name_some, place_of_turn, width
 from wakelog.model.values import Value
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _show(ctx: CommandContext, session: Session[Any], condition: SessionConditio
     )
     name = fit(str(session), ctx.columns // 2)
     room = ctx.columns - width(name) - len(condition.status) - 4
-    facts = fit(f" {glyph('dot')} ".join(["", f"{place}{state}", f"e{condition.seq}", when]) + looked, room)
+    facts = fit(f" {glyph('dot')} {join_facts([f'{place}{state}', f'e{condition.seq}', when])}{looked}", room)
     ctx.say(f"{ctx.style(name, bold=True)}  {status_words(ctx, condition.status)}{facts}")
     room = ctx.columns - 13
     for name, text in _lines(session, condition, room):
@@ -135,7 +135,7 @@ def _budget_text(budget: Value) -> str:
             parts.append(f"{show(spent)} of {show(limit)} ({spent * 100 // limit}%)")
         elif spent:
             parts.append(show(spent))
-    return f" {glyph('dot')} ".join(parts)
+    return join_facts(parts)
 
 
 def _error_text(error: dict[str, Value]) -> str:

@@ -10,7 +10,7 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.table import Cell, Row, lay_out
 from wakelog.cli.render.values import scalar, text_of
-from wakelog.cli.text import count, duration, fit, glyph, money, place_of_turn, pluralize, trust_mark, width
+from wakelog.cli.text import count, duration, fit, glyph, join_facts, money, place_of_turn, pluralize, trust_mark, width
 from wakelog.diff.turn_diff import Change, TurnDiff
 from wakelog.diff.writers import Writer
 from wakelog.model.document import decision_words
@@ -175,7 +175,7 @@ def _summaries(diff: TurnDiff) -> Iterator[tuple[str, str]]:
             more = (change.after or 0) - (change.before or 0)
             spent.append(f"+{show(more)}" if more >= 0 else f"{glyph('minus')}{show(-more)}")
     if spent:
-        yield "budget", f" {glyph('dot')} ".join(spent)
+        yield "budget", join_facts(spent)
     tools = [f"{c.key} {_times(_increase(c, 'calls'))}{_errors(c)}" for c in diff.of("tools")]
     if tools:
         yield "tools", ", ".join(tools)

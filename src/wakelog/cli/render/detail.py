@@ -20,6 +20,7 @@ from wakelog.cli.text import (
     glyph,
     inert,
     inert_line,
+    join_facts,
     money,
     other_time,
     pad,
@@ -139,7 +140,7 @@ def _turn_heading(ctx: CommandContext, session: Session[Any], row: TurnSummary) 
         if row.unverified
         else "",
     ]
-    yield "  " + fit(f" {glyph('dot')} ".join(fact for fact in facts if fact), ctx.columns - 2)
+    yield "  " + fit(join_facts(facts), ctx.columns - 2)
 
 
 def _value_lines(
@@ -246,7 +247,7 @@ def _facts(ctx: CommandContext, session: Session[Any], entry: Entry, tools: Tool
     if why := body.get("why"):
         yield "why", text_of(why)
     if cost := usage_words(body.get("cost")):
-        yield "cost", f" {glyph('dot')} ".join(cost)
+        yield "cost", join_facts(cost)
     if header.cause:
         yield "cause", f"e{header.cause}"
     if header.derived_from:

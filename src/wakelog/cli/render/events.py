@@ -14,7 +14,7 @@ from wakelog.cli.render.call_lines import asked_calls, call_text, said_by_model
 from wakelog.cli.render.event_texts import event_text
 from wakelog.cli.render.money import cost_words, plain_cost
 from wakelog.cli.render.values import fetch_value, preview, text_of
-from wakelog.cli.text import clock, fit, fit_path, glyph, iso, other_time, pad, place_of_turn, width
+from wakelog.cli.text import clock, fit, fit_path, glyph, iso, join_facts, other_time, pad, place_of_turn, width
 from wakelog.errors import CorruptLogError
 from wakelog.log import Log
 from wakelog.log.deleted_origins import ORIGIN
@@ -46,7 +46,7 @@ class EventLine(msgspec.Struct, frozen=True):
 
     @property
     def whole(self) -> str:
-        return f" {glyph('dot')} ".join(part for part in (self.text, *self.tail) if part)
+        return join_facts((self.text, *self.tail))
 
     def fitted(self, columns: int) -> str:
         """The whole line cut to `columns`."""

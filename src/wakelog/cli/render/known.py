@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
-from wakelog.cli.render.sessions import unquoted_name
 from wakelog.cli.text import age, fit, glyph, inert_line, trust_mark, width
 from wakelog.knowledge.connections import PathStep, ThingPath
 from wakelog.knowledge.likeness import LikeSession, LikeSessions
 from wakelog.knowledge.lines import KnownLine, KnownThing
 from wakelog.knowledge.recall import PastLines
+from wakelog.model.names import unquoted_name
 
 shape(
     KnownLine,
