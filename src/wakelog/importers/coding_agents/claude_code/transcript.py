@@ -219,14 +219,14 @@ class EntryReader:
             yield st.LabelsStep({"title": title[:200]})
 
     def _enqueued(self, words: str) -> Iterator[st.Step]:
-        """What is put into the queue. Every prompt passes it, but only waits there while the agent works. A notice
-        comes again when the agent is told."""
+        """A text is put into the queue. Every prompt passes through it, but waits there only while the agent works. A
+        notice comes again as a line of its own when the agent reads it."""
         if self._is_working and written_as({}, words) != "notice":
             self._queued.append(words)
             yield st.MessageStep("user", words, name="queued")
 
     def _attached(self, value: dict[str, Any], attached: dict[str, Any], lane: str) -> Iterator[st.Step]:
-        """What the agent was told in the middle of a turn. Other attachments are for the program."""
+        """The agent reads a queued text in the middle of a turn. Other attachments are for the program."""
         words = attached.get("prompt")
         text = blocks_text(words)
         if attached.get("type") != "queued_command" or not (text.strip() or _has_other_than_text(words)):
@@ -302,7 +302,7 @@ class EntryReader:
                 yield st.PromptStep(typed_words(words), id=_turn_id(value))
 
     def _notice(self, value: dict[str, Any], words: Value, text: str, lane: str) -> Iterator[st.Step]:
-        """What the program tells the agent. An agent that rests goes to work: that is a turn which nobody asked for."""
+        """The program tells the agent something. If the agent was idle, this starts a turn that no person asked for."""
         if not self._is_working and not lane:
             yield from self._detect_rewind(value)
             yield st.PromptStep(None, id=_turn_id(value))
