@@ -115,6 +115,8 @@ def _from_command(command: str) -> str:
         raise UnavailableError(f"{words[0]} gave no key within {COMMAND_TIMEOUT_S:.0f} seconds") from None
     if done.returncode:
         raise UnavailableError(
-            f"{words[0]} gave no key: it ended with {done.returncode}", kind="secret-not-found", hint="run it by hand"
+            f"{words[0]} gave no key: it ended with {done.returncode}",
+            kind="secret-not-found",
+            hint="run it in a terminal to see why",
         )
     return done.stdout[:SIZE_MAX].decode(errors="replace")
