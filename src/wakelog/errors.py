@@ -72,6 +72,12 @@ class UnsupportedError(WakelogError):
     kind = "unsupported"
 
 
+def missing_extra(message: str, extra: str) -> UnsupportedError:
+    """An optional package is not installed; the hint names the extra that brings it."""
+    hint = f"pip install 'wakelog[{extra}]', or in a clone: pip install '.[{extra}]'"
+    return UnsupportedError(message, kind="missing-extra", hint=hint)
+
+
 class CorruptLogError(WakelogError):
     """Stored bytes do not match their hash or their format. They are never returned. `session` is the session they
     belong to, `seq` the first bad event and `upto` the last; empty and 0 when that is not known."""

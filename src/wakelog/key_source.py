@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 
 from wakelog.atomic_file import atomic_file
-from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError, UnavailableError, UnsupportedError
+from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError, UnavailableError, missing_extra
 
 COMMAND_TIMEOUT_S = 120.0
 SIZE_MAX = 4096
@@ -81,11 +81,7 @@ def _from_keyring(place: str) -> str:
     try:
         import keyring
     except ImportError as exc:
-        raise UnsupportedError(
-            "the system's keyring needs the library keyring",
-            kind="missing-extra",
-            hint="pip install 'wakelog[keyring]'",
-        ) from exc
+        raise missing_extra("the system's keyring needs the library keyring", "keyring") from exc
     try:
         found = keyring.get_password(service, name)
     except Exception as exc:  # a backend is foreign code and may raise anything
@@ -119,6 +115,8 @@ def _from_command(command: str) -> str:
         raise UnavailableError(f"{words[0]} gave no key within {COMMAND_TIMEOUT_S:.0f} seconds") from None
     if done.returncode:
         raise UnavailableError(
-            f"{words[0]} gave no key: it ended with {done.returncode}", kind="secret-not-found", hint="run it by hand"
+            f"{words[0]} gave no key: it ended with {done.returncode}",
+            kind="secret-not-found",
+            hint="run it in a terminal to see why",
         )
     return done.stdout[:SIZE_MAX].decode(errors="replace")

@@ -54,7 +54,8 @@ def test_the_page_is_whole_has_no_script_and_loads_nothing(tmp_path: Path) -> No
 
 
 def test_recorded_text_is_escaped_wherever_it_stands() -> None:
-    hostile = "</pre></details><script>alert(1)</script>\u202e"
+    hidden = "\u202e\u180e\ufff9\u3164\U000e0041"
+    hostile = f"</pre></details><script>alert(1)</script>{hidden}"
     session = wakelog.open("memory:").session("own", goal=hostile, labels={"note": hostile})
 
     @session.tool(name="run")
@@ -68,7 +69,7 @@ def test_recorded_text_is_escaped_wherever_it_stands() -> None:
     seen = seen_in(page)
     assert "script" not in seen.tags
     assert "&lt;script&gt;" in page
-    assert "\u202e" not in page
+    assert not set(hidden) & set(page)
 
 
 def test_a_folded_text_is_named_by_its_beginning_without_marks_of_weight() -> None:

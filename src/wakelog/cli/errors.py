@@ -38,12 +38,11 @@ NO, INTEGRITY, PARTIAL = 1, 4, 7
 
 @contextlib.contextmanager
 def extra_needed(what: str, extra: str) -> Iterator[None]:
-    """Around an import of optional packages: turns an ImportError into one that names the extra to install."""
+    """Around an import of optional packages: turns an ImportError into an error that names the extra."""
     try:
         yield
     except ImportError as exc:
-        hint = f"pip install 'wakelog[{extra}]', or in a clone: pip install '.[{extra}]'"
-        raise errors.UnsupportedError(f"{what} needs {exc.name}", kind="missing-extra", hint=hint) from exc
+        raise errors.missing_extra(f"{what} needs {exc.name}", extra) from exc
 
 
 def wants_color(stream: TextIO, choice: str = "auto") -> bool:

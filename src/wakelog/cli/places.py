@@ -18,7 +18,7 @@ import click
 import msgspec
 
 from wakelog.cli.context import CommandContext
-from wakelog.cli.text import age, fit, inert_line, width
+from wakelog.cli.text import age, fit, inert_line, name_some, width
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, UnsupportedError, WakelogError
 from wakelog.model.document import is_key
 from wakelog.model.ids import Seq, SessionId
@@ -144,9 +144,8 @@ def _find_otherwise(store: Store, name: str) -> SessionId:
     if len(matches) == 1:
         return names[matches[0]]
     if matches:
-        more = f" and {len(matches) - MAX_NAMES} more" if len(matches) > MAX_NAMES else ""
         raise NotFoundError(
-            f"{len(matches)} sessions have names that start with {name!r}: {', '.join(matches[:MAX_NAMES])}{more}",
+            f"{len(matches)} sessions have names that start with {name!r}: {name_some(matches, MAX_NAMES)}",
             kind="ambiguous-session",
             hint="give more of the name",
         )

@@ -11,14 +11,12 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from wakelog.config.amounts import show_size
+from wakelog.model.hidden_characters import HIDDEN, code_point
 
-_HOSTILE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\u115f\u1160\u3164\uffa0\U000e0000-\U000e007f]"
-)
+_HOSTILE = re.compile(f"[{HIDDEN}]")
 _BEYOND_ASCII = re.compile("[^\t\n -~]")
 _BREAKS = re.compile(r"[\n\t]")
 
@@ -70,7 +68,7 @@ def _visible(match: re.Match[str]) -> str:
         return f"^{chr(code ^ 0x40)}" if code < 0x80 else f"<U+{code:04X}>"
     if code < 0x20:
         return chr(0x2400 + code)
-    return "\u2421" if code == 0x7F else f"\u27e6U+{code:04X}\u27e7"
+    return "\u2421" if code == 0x7F else code_point(match)
 
 
 def inert_json(text: str) -> str:
@@ -136,6 +134,17 @@ def fold_list(head: str, parts: Sequence[str], columns: int) -> list[str]:
     return [*lines, line]
 
 
+def join_facts(facts: Iterable[str]) -> str:
+    """Facts on one line, with dots between them; empty ones are left out."""
+    return f" {glyph('dot')} ".join(filter(None, facts))
+
+
+def name_some(names: Sequence[str], most: int, *, by: str = ", ") -> str:
+    """The first names, and how many more there are: `a, b and 3 more`."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return by.join(names[:most]) + more
+
+
 def pad(text: str, columns: int, *, middle: bool = False) -> str:
     """The text cut or filled to exactly `columns`."""
     cut = fit_path(text, columns) if middle else fit(text, columns)
@@ -157,6 +166,16 @@ def day(at_us: int, now_us: int, *, utc: bool = False) -> str:
     then, now = (clock(each, utc=utc, long=True) for each in (at_us, now_us))
     month = _MONTHS[int(then[5:7]) - 1]
     return f"{int(then[8:10])} {month}" + (f" {then[:4]}" if then[:4] != now[:4] else "")
+
+
+def place_of_turn(turn: int, attempt: int = 1) -> str:
+    """A turn as a selector, `@5`, with its attempt if that is not the first; empty for 0."""
+    return f"@{turn}" + (f".{attempt}" if attempt > 1 else "") if turn else ""
+
+
+def trust_mark(trust: str, source: str = "") -> str:
+    """A warning sign with the source of what is not trusted; else empty."""
+    return f"{glyph('warn')} {source or trust}" if trust != "trusted" else ""
 
 
 def other_time(happened_us: int, stored_us: int) -> str:

@@ -44,12 +44,12 @@ def _refuse_not_a_number(value: Value) -> None:
 
 
 def hash_value(value: Value) -> str:
-    """SHA-256 of the canonical bytes, in hex: equal for equal values, whoever computed it."""
+    """SHA-256 of the canonical bytes, in hex: equal for equal values, in every implementation."""
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
 def is_plain_in_python(value: Value) -> bool:
-    """No float inside, and no key beyond the basic plane."""
+    """Whether a value has no float inside, and no key with characters beyond the basic plane."""
     kind = type(value)
     if kind is dict:
         return all((k.isascii() or max(k) < "\ud800") and is_plain_in_python(v) for k, v in value.items())

@@ -72,7 +72,7 @@ def refusal(envelope: bytes) -> WakelogError:
 
 
 def no_key(what: str) -> UnsupportedError:
-    """That something in an encrypted store needs its key."""
+    """The error when something in an encrypted store needs its key."""
     return UnsupportedError(
         f"{what}: this store is encrypted, and was opened without its key", kind="content-encrypted", hint=HINT
     )

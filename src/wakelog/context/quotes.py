@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import re
 
+from wakelog.model.hidden_characters import HIDDEN, code_point
 from wakelog.model.parts import text_of
 from wakelog.model.values import Value
 
-# Controls, bidirectional overrides, zero-width and tag characters: everything that a reader would not see. A line may
-# end with \r\n.
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\u115f\u1160\u3164\uffa0\U000e0000-\U000e007f]"
-    "|\r(?!\n)"
-)
+_HIDDEN = re.compile(rf"(?!\r\n)[{HIDDEN}]")
+"""A line may end with \\r\\n."""
 _TICKS = re.compile("`+")
 _SPACE = re.compile(r"\s+")
 
 
 def show_hidden(text: str) -> str:
     """The text with invisible characters written as their code points."""
-    return _HIDDEN.sub(lambda m: f"\u27e6U+{ord(m[0]):04X}\u27e7", text)
+    return _HIDDEN.sub(code_point, text)
 
 
 def one_line(value: Value, limit: int = 400) -> str:

@@ -7,7 +7,6 @@ in a session where anything was ever distrusted.
 
 from __future__ import annotations
 
-import re
 import shlex
 import textwrap
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from wakelog.log.reader import Entry
 from wakelog.model.document import agent_data, name_objects
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
+from wakelog.model.names import unquoted_name
 from wakelog.model.parts import text_of
 from wakelog.model.payloads import is_erased
 from wakelog.model.values import Value
@@ -47,8 +47,7 @@ class Teller:
         self.numbers = numbers
         self._since = since
         self._read: dict[Seq, Entry | None] = {}
-        harmless = re.fullmatch(r"[A-Za-z0-9_][\w.:+-]*", head.name or "", re.ASCII)
-        self.handle = head.name if harmless else str(log.id)
+        self.handle = unquoted_name(head.name) or str(log.id)
 
     def shows(self, part: str) -> str:
         """The command that shows a part of the state."""

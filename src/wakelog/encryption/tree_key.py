@@ -24,7 +24,7 @@ from typing import Any
 import zstandard
 
 from wakelog.codec.envelope import HEAD_SIZE, ID_SIZE, MAGIC, NONCE_SIZE, key_id_of
-from wakelog.errors import CorruptLogError, UnsupportedError
+from wakelog.errors import CorruptLogError, missing_extra
 from wakelog.model.ids import SessionId
 from wakelog.model.late_value import LateValue
 
@@ -158,7 +158,5 @@ def aead_classes() -> tuple[Any, Any, Any]:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESSIV
         from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
     except ImportError as exc:
-        raise UnsupportedError(
-            "an encrypted store needs cryptography", kind="missing-extra", hint="pip install 'wakelog[encryption]'"
-        ) from exc
+        raise missing_extra("an encrypted store needs cryptography", "encryption") from exc
     return AESGCM, AESSIV, HKDFExpand

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -238,15 +237,11 @@ class MemoryEngine:
 
     def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
         refuse_place_in_no_session(session, after)
-        deadline = time.monotonic() + timeout_s
         with self._news:
             start = len(self._feed)
-            while not (len(self._feed) > start if session is None else self.head(session).seq > after):
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return False
-                self._news.wait(left)
-            return True
+            return self._news.wait_for(
+                lambda: len(self._feed) > start if session is None else self.head(session).seq > after, timeout_s
+            )
 
     def close(self) -> None:
         with self._condition:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError, UnavailableError, UnsupportedError
+from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError, UnavailableError, missing_extra
 
 CHUNK = 1 << 20
 
@@ -99,9 +99,7 @@ def _open(url: str, options: dict[str, Any], create: bool) -> Any:
         from obstore.exceptions import BaseError
         from obstore.store import LocalStore, from_url
     except ImportError as exc:
-        raise UnsupportedError(
-            "a blob store needs obstore", kind="missing-extra", hint="pip install 'wakelog[blobs]'"
-        ) from exc
+        raise missing_extra("a blob store needs obstore", "blobs") from exc
     if not is_url(url) or url.startswith("file://"):
         folder = Path(unquote(url.removeprefix("file://")))
         if not create and not folder.is_dir():

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import CorruptLogError, InvalidInputError, UnsupportedError
+from wakelog.errors import CorruptLogError, InvalidInputError, missing_extra
 
 PRIVATE = "PRIVATE+KEY+"
 SIZE_MAX = 1 << 20
@@ -199,7 +199,5 @@ def _ed25519() -> Any:
     try:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError as exc:
-        raise UnsupportedError(
-            "signatures need cryptography", kind="missing-extra", hint="pip install 'wakelog[sign]'"
-        ) from exc
+        raise missing_extra("signatures need cryptography", "sign") from exc
     return ed25519

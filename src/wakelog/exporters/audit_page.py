@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from wakelog.exporters.page_frame import inert, page_head, safe
+from wakelog.exporters.page_frame import page_head, safe
 from wakelog.maintenance.audit import AuditEntry
 from wakelog.maintenance.audit_report import AuditReport, SessionAudit
+from wakelog.model.hidden_characters import show_hidden
 from wakelog.timeline.call_table import CallRow
 
 _MARKS = re.compile(r"([\\`*_{}\[\]<>|#~])")
@@ -110,7 +111,7 @@ def _summary(report: AuditReport) -> Iterator[str | list[str] | _Table]:
                 "holds" if audit.integrity.ok and (audit.anchored is None or audit.anchored.ok) else "FAILS",
             )
         )
-    titles = ("session", "turns", "effects", "rest on untrusted input", "removed or masked", "known gaps", "integrity")
+    titles = ("session", "turns", "effects", "on untrusted input", "removed or masked", "known gaps", "integrity")
     yield _Table(titles, tuple(rows))
     if any(audit.anchored is None for audit in report.sessions):
         yield "Not every session was checked against an anchor: without one, a history that was rewritten or cut off before this report looks like a true one."  # noqa: E501
@@ -190,11 +191,11 @@ def _influences(audit: SessionAudit) -> _Section:
         )
         for i in audit.influences
     )
-    blocks = _or_none(("effect", "outcome", "rests on", "trust", "how that is known", "path"), rows)
+    blocks = _or_none(("effect", "outcome", "depends on", "trust", "how that is known", "path"), rows)
     if rows:
         blocks = (*blocks, _KNOWN)
     limits = list(audit.influence_limits)
-    return _Section("Effects that rest on untrusted or unverified input", 3, (*blocks, limits) if limits else blocks)
+    return _Section("Effects that depend on untrusted or unverified input", 3, (*blocks, limits) if limits else blocks)
 
 
 def _entry(entry: AuditEntry) -> tuple[str, ...]:
@@ -278,4 +279,4 @@ def _safe(text: str) -> str:
 
 
 def _markdown(text: str) -> str:
-    return _MARKS.sub(r"\\\1", inert(_one_line(text)))
+    return _MARKS.sub(r"\\\1", show_hidden(_one_line(text)))

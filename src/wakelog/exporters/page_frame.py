@@ -7,11 +7,10 @@ The style is light or dark like the reader's system, and readable in print. Its 
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterator
 from typing import Final
 
-_HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+from wakelog.model.hidden_characters import show_hidden
 
 STYLE: Final = """
 :root{color-scheme:light dark;--ink:#1b1f24;--dim:#57606a;--page:#fff;--box:#f6f7f9;--line:#dfe3e8;--user:#e8eefc;
@@ -78,9 +77,4 @@ def page_head(title: str, style: str = "") -> Iterator[str]:
 
 def safe(text: str) -> str:
     """Recorded text as HTML."""
-    return html.escape(inert(text))
-
-
-def inert(text: str) -> str:
-    """Makes control and direction characters visible instead of effective."""
-    return _HOSTILE.sub(lambda m: f"⟦U+{ord(m[0]):04X}⟧", text)
+    return html.escape(show_hidden(text))

@@ -167,6 +167,6 @@ def run_git(
         raise UnavailableError(
             f"git {args[0]} failed in {folder}: {errors[-1] if errors else f'exit code {done.returncode}'}",
             kind="git-failed",
-            hint="run it there by hand",
+            hint="run it there in a terminal to see why",
         )
     return done.stdout if not done.returncode else b""

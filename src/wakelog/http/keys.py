@@ -57,6 +57,9 @@ class Key(msgspec.Struct, frozen=True, omit_defaults=True):
     last_used: int = 0
     """Accurate to a minute; 0: never."""
 
+    def is_expired(self, now: int) -> bool:
+        return 0 < self.expires <= now
+
     def may(self, scope: Scope) -> bool:
         return SCOPES.index(self.scope) >= SCOPES.index(scope)
 
@@ -89,6 +92,12 @@ def make_key(name: str, scope: Scope, namespaces: tuple[str, ...], *, now: int, 
     ident = base64.b32encode(os.urandom(5)).decode().lower()
     token = f"{PREFIX}_{ident}_{secrets.token_urlsafe(32)}"
     return Key(ident, name, _hash(token), scope, namespaces, now, expires), token
+
+
+def id_in(token: str) -> str:
+    """The id of the key that a token belongs to; empty if it is not such a token."""
+    parts = token.split("_", 2)
+    return parts[1] if len(parts) == 3 and parts[0] == PREFIX else ""
 
 
 def name_taken(key: Key) -> ConflictError:
@@ -130,13 +139,10 @@ class Keys:
 
     def find(self, token: str, now: int) -> Key | None:
         """The key a token belongs to, if it is valid now."""
-        parts = token.split("_", 2)
-        if len(parts) != 3 or parts[0] != PREFIX:
+        if not (id := id_in(token)):
             return None
-        key = self._launch.get(parts[1]) or self._current().get(parts[1])
-        if key is None or not hmac.compare_digest(key.sha256, _hash(token)):
-            return None
-        if key.expires and key.expires <= now:
+        key = self._launch.get(id) or self._current().get(id)
+        if key is None or not hmac.compare_digest(key.sha256, _hash(token)) or key.is_expired(now):
             return None
         self._used[key.id] = now
         return key
@@ -145,7 +151,7 @@ class Keys:
         """Whether a key found before is still valid. For long streams."""
         if key.id in self._launch:
             return True
-        return self._current().get(key.id) is not None and not (key.expires and key.expires <= now)
+        return key.id in self._current() and not key.is_expired(now)
 
     def _current(self) -> dict[str, Key]:
         if self.path is None:

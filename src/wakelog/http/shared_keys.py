@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from wakelog.errors import CorruptLogError
-from wakelog.http.keys import PREFIX, Key, Keys, name_taken, no_such_key
+from wakelog.http.keys import Key, Keys, id_in, name_taken, no_such_key
 from wakelog.model.described import described
 
 if TYPE_CHECKING:
@@ -97,10 +97,10 @@ class SharedKeys(Keys):
         self._refreshed_at = float("-inf")
 
     def needs_refresh(self, token: str, arrived: float) -> bool:
-        parts = token.split("_", 2)
-        if len(parts) != 3 or parts[0] != PREFIX or parts[1] in self._launch:
+        id = id_in(token)
+        if not id or id in self._launch:
             return False
-        return self._refreshed_at < (arrived - FRESH_S if parts[1] in self._keys else arrived)
+        return self._refreshed_at < (arrived - FRESH_S if id in self._keys else arrived)
 
     def refresh(self) -> None:
         now = time.monotonic()

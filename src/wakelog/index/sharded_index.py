@@ -87,7 +87,9 @@ class ShardedIndex(SharedIndex):
             self._database.scrub()
         return moment.as_of
 
-    def _check_same_log(self) -> None:
+    def check_same_log(self) -> None:
+        if self._is_known:
+            return
         with self._sharded.reading() as db:
             marks = list(shard_book.rows(db).values())
         if any(row.session and not self._is_stored(row.session, row.seq, row.hash) for row in marks):
@@ -133,8 +135,7 @@ class ShardedIndex(SharedIndex):
 
     def take(self, shard: int) -> ShardRow | None:
         """Takes a shard, or renews the lease on it; None if another process has it."""
-        if not self._is_known:
-            self._check_same_log()
+        self.check_same_log()
         with self._sharded.separate_transaction() as db:
             return shard_book.take(db, shard, self.owner)
 

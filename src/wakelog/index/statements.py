@@ -183,7 +183,7 @@ def list_of(reading: IndexMoment, kind: type[R], sql: str, values: dict[str, Any
     if after:
         parts = after.split(":")
         if len(parts) != 3:
-            raise _bad_place(after)
+            raise bad_place(after)
         at, sid, seq = as_number(parts[0]), parts[1], as_number(parts[2])
     values |= {"at": at, "sid": sid, "seq": seq, "limit": check_limit(limit) + 1}
     found: Any = reading.db.execute(sql, values).fetchall()
@@ -224,10 +224,10 @@ def as_number(text: str | int) -> int:
     try:
         return int(text)
     except ValueError:
-        raise _bad_place(str(text)) from None
+        raise bad_place(str(text)) from None
 
 
-def _bad_place(after: str) -> InvalidInputError:
+def bad_place(after: str) -> InvalidInputError:
     return InvalidInputError(
         f"{after!r} is not a valid page position", kind="bad-cursor", hint="pass the `next` of the previous page"
     )

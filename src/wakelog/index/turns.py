@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import InvalidInputError
 from wakelog.index.connection import Connection, as_rows
 from wakelog.index.results import TurnInfo
 from wakelog.index.rows import OPEN_END, TurnRow
 from wakelog.index.scope import Scope
+from wakelog.index.statements import bad_place
 from wakelog.model.ids import Seq
 from wakelog.model.trust import TRUSTS
 
@@ -111,7 +111,5 @@ def _cut(db: Connection, row: TurnRow, end: Seq) -> None:
 def _place(after: str) -> tuple[int, int]:
     turn, _, attempt = after.partition(".")
     if not (turn.isdecimal() and attempt.isdecimal()):
-        raise InvalidInputError(
-            f"{after!r} is not a valid page position", kind="bad-cursor", hint="pass the `next` of the previous page"
-        )
+        raise bad_place(after)
     return int(turn), int(attempt)

@@ -1,9 +1,12 @@
 """Accepts removals that were planned elsewhere: a deletion, or the surgery of erasing and pruning.
 
-Whoever may remove can remove everything, so the checks are about what must hold even then: the commits that say so are
-as this store would seal them; headers stay; of what is rewritten, each record keeps its bytes, loses its body, or has
-the body that an erase event in these very commits vouches for; payloads only go; a prune's base is the state there.
-A hold forbids all of it, and a live fork forbids pruning what it reads.
+A writer who may remove can remove everything, so these checks are about what must hold even then:
+
+- The commits that record the removal are as this store would seal them.
+- Headers stay. Each rewritten record keeps its bytes, loses its body, or has the body that an erase event in these same
+  commits gives it.
+- Payloads are only removed. A prune's base is the state at its place.
+- A hold forbids all of it, and a live fork forbids pruning what it reads.
 """
 
 from __future__ import annotations

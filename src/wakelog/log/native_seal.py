@@ -37,7 +37,7 @@ def _seal_natively(
     at: int,
     salts: bytes,
 ) -> SealedRecords | None:
-    """None when the core refuses: then the state is as it was."""
+    """Seals with the core. If the core refuses, the state is as it was, and this returns None."""
     try:
         records, *rest = _sealer().seal(fold, undo, steps, collector.known, collector.new, prev, first, at, salts)
         return tuple(starmap(Record, records)), *rest

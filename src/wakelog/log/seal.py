@@ -75,7 +75,7 @@ class SealStep(msgspec.Struct, frozen=True, gc=False):
     encoded: EncodedEvent | None = None
     """The admitted event as bytes, where the core has encoded it; `draft.event` is then the caller's."""
     is_bare: bool = False
-    """The draft is nothing but its event, so there is nothing else to check."""
+    """The draft has no fields besides its event, so only the event is checked."""
     is_checked: bool = False
     """The event was admitted (admission.py): its values are as they will be stored."""
     then: Callable[[], dict[str, Value]] | None = None
@@ -85,7 +85,7 @@ class SealStep(msgspec.Struct, frozen=True, gc=False):
 
 
 class SealChoices(msgspec.Struct, frozen=True, gc=False):
-    """The free choices of whoever first sealed a commit: its salts, and which payloads are references."""
+    """The free choices of the writer that first sealed a commit: its salts, and which payloads are references."""
 
     salts: bytes
     payloads: dict[bytes, Seq]

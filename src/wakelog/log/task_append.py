@@ -91,7 +91,7 @@ class TaskAppender(Appender):
         return head
 
     def abandon(self) -> None:
-        """Nobody will learn how a launched commit ended, so the next append asks the store."""
+        """Stops waiting for a launched commit. Its outcome is unknown, so the next append asks the store."""
         self._was_interrupted = True
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wakelog.errors import InvalidInputError, NotAllowedError, UnsupportedError
+from wakelog.errors import InvalidInputError, NotAllowedError, missing_extra
 from wakelog.index.results import AsOf, Table
 
 _PLACE = {"run": "VARCHAR", "day": "DATE", "project": "VARCHAR"}
@@ -60,9 +60,7 @@ def connect() -> Any:
     try:
         import duckdb
     except ImportError as exc:
-        raise UnsupportedError(
-            "an archive in Parquet needs DuckDB", kind="missing-extra", hint="pip install 'wakelog[archive]'"
-        ) from exc
+        raise missing_extra("an archive in Parquet needs DuckDB", "archive") from exc
     return duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False})
 
 

@@ -11,7 +11,6 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -158,9 +157,7 @@ class Projection:
     def __enter__(self) -> Projection:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -246,9 +243,7 @@ class NamespaceProjections:
     def __enter__(self) -> NamespaceProjections:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from wakelog.codec.lines import TOO_LONG, ServerSentEvents
-from wakelog.errors import UnsupportedError
+from wakelog.errors import missing_extra
 from wakelog.mcp.frames import frames_of
 from wakelog.mcp.recorder import TrafficRecorder
 
@@ -181,7 +181,5 @@ def _client() -> httpx2.AsyncClient:
     try:
         import httpx2
     except ImportError as exc:
-        raise UnsupportedError(
-            "the HTTP proxy needs httpx2", kind="missing-extra", hint="pip install 'wakelog[mcp]'"
-        ) from exc
+        raise missing_extra("the HTTP proxy needs httpx2", "mcp") from exc
     return httpx2.AsyncClient(timeout=httpx2.Timeout(None, connect=10.0), follow_redirects=False)

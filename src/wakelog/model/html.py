@@ -6,17 +6,16 @@ Recorded text may be hostile: it is escaped, and control and direction character
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import msgspec
 
+from wakelog.model.hidden_characters import show_hidden
 from wakelog.model.values import Value
 
 ROWS_MAX = 200
 BYTES_MAX = 100_000
 _TEXT_MAX = 300
-_HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 _STYLE = (
     "<style>.wakelog{font-family:var(--jp-code-font-family,monospace);font-size:13px;line-height:1.5;"
@@ -32,7 +31,7 @@ def text(value: object, limit: int = _TEXT_MAX) -> str:
     cut = whole if len(whole) <= limit else whole[: limit - 1] + "…"
     from html import escape  # slow to import, and notebooks are rare
 
-    return escape(_HOSTILE.sub(lambda m: f"⟦U+{ord(m[0]):04X}⟧", cut))
+    return escape(show_hidden(cut))
 
 
 def box(title: str, inside: Iterable[str], command: str) -> str:

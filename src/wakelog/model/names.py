@@ -34,6 +34,11 @@ def is_of_store(name: str) -> bool:
     return name.startswith("wakelog.")
 
 
+def unquoted_name(name: str) -> str:
+    """The name if it needs no quotes in a shell, else empty."""
+    return name if re.fullmatch(r"[A-Za-z0-9_][\w.:+-]*", name, re.ASCII) else ""
+
+
 def check_length(text: str, what: str) -> None:
     """Raises InvalidInputError if a name or id is too long."""
     if len(text) > NAME_MAX:

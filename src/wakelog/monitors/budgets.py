@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import decimal
-import re
 import threading
 import weakref
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +22,7 @@ from wakelog.errors import CorruptLogError, InvalidInputError, NotAllowedError, 
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.names import unquoted_name
 from wakelog.model.records import EventDraft
 from wakelog.model.values import INT_MAX, Value
 
@@ -203,9 +202,8 @@ def _raise_command(log: Log, spent: tuple[LimitUse, ...]) -> str:
 
 
 def _handle(log: Log) -> str:
-    """The session's name if it needs no quoting in a shell, else its id."""
-    name = log.head().name
-    return name if re.fullmatch(r"[A-Za-z0-9_][\w.:+-]*", name, re.ASCII) else str(log.id)
+    """The session's name if it needs no quotes in a shell, else its id."""
+    return unquoted_name(log.head().name) or log.id
 
 
 def spent_so_far(log: Log) -> dict[str, int]:
@@ -264,10 +262,8 @@ class BudgetScope:
     async def __aenter__(self) -> BudgetScope:
         return self.__enter__()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.__exit__(kind, error, trace)
+    async def __aexit__(self, *_: object) -> None:
+        self.__exit__()
 
 
 _scopes: weakref.WeakKeyDictionary[Log, list[BudgetScope]] = weakref.WeakKeyDictionary()

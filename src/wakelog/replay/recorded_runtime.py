@@ -42,7 +42,7 @@ Effects = Literal["refuse", "allow"]
 
 
 def caller() -> object:
-    """An identity for whoever is calling: the current task, or else the thread."""
+    """An identity of the caller: the current task, or else the thread."""
     asyncio = sys.modules.get("asyncio")
     if asyncio is not None and asyncio._get_running_loop() is not None:
         return asyncio.current_task()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import bisect
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
@@ -17,6 +16,7 @@ import msgspec
 from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import decode_body
 from wakelog.engine import Abilities, Engine, FeedChange, Known, Surgery, head_after, judge, payload_of
+from wakelog.engines.append_answer import AppendAnswer
 from wakelog.errors import UnsupportedError
 from wakelog.log import Log
 from wakelog.log.reader import check_commit, fold_at
@@ -27,14 +27,6 @@ from wakelog.model.records import Commit, ForkPoint, Head, Heartbeat, Snapshot
 def scratch_log(log: Log, at: Seq) -> Log:
     """The session as it was after event `at`, in memory."""
     return Log(ScratchEngine(log, at), log.id, clock=log.clock, redact=log.redact)
-
-
-class _Done:
-    def __init__(self, head: Head) -> None:
-        self._head = head
-
-    def result(self) -> Head:
-        return self._head
 
 
 class ScratchEngine:
@@ -79,7 +71,7 @@ class ScratchEngine:
 
     # Appending
 
-    def submit(self, *commits: Commit) -> _Done:
+    def submit(self, *commits: Commit) -> AppendAnswer:
         with self._news:
             fresh: list[Commit] = []
             head = answer = self._head
@@ -99,7 +91,9 @@ class ScratchEngine:
                     self._snapshots[commit.last] = commit.snapshot
             self._head = head
             self._news.notify_all()
-            return _Done(answer)
+            done = AppendAnswer(commits)
+            done.give(answer)
+            return done
 
     def operate(self, surgery: Surgery) -> Head:
         self._refuse("nothing can be erased or pruned")
@@ -215,14 +209,8 @@ class ScratchEngine:
         return None if session == self._id else self._below.last_beat(session)
 
     def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
-        deadline = time.monotonic() + timeout_s
         with self._news:
-            while self._head.seq <= after:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return False
-                self._news.wait(left)
-            return True
+            return self._news.wait_for(lambda: self._head.seq > after, timeout_s)
 
     def close(self) -> None:
         """The engine below belongs to somebody else."""

@@ -255,8 +255,8 @@ class Runtime:
         return pin_to_turn(draft, self.turn)
 
     def _turn_ended(self, running: RunningCall, turn: OpenTurn) -> NotAllowedError:
-        """What a call is told that was made in a turn and had not begun when the turn ended, in another task or thread.
-        It must not begin: what the turn knows of earlier attempts says whether it was made before."""
+        """The error for a call that had not begun when another task or thread ended its turn. It must not begin: only
+        the turn knows from earlier attempts whether the call was made before."""
         number, _ = turn.within
         return NotAllowedError(
             f"turn @{number} of {self.name} ended before {running.call.tool} began, so it was not called",

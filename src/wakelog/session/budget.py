@@ -98,7 +98,7 @@ class Monitors:
         return monitor
 
     def flag(self, name: str, message: str = "", *, severity: ev.Severity = "warning", on: Where = None) -> Seq:
-        """Raises a flag on the session, or on one event, by hand."""
+        """Raises a flag on the session, or on one event."""
         check_text(name, "a flag's name")
         targets = (self._session._existing(on),) if on is not None else ()
         event = ev.FlagRaised(flag=name, message=message, severity=severity, targets=targets)

@@ -1,4 +1,4 @@
-"""`session.calls`: lists calls, settles pending ones by hand, recovers after a crash; plans and sub-agents."""
+"""`session.calls`: lists calls, settles pending ones, recovers after a crash; plans and sub-agents."""
 
 from __future__ import annotations
 

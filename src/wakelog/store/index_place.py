@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from wakelog.codec.envelope import no_key
 from wakelog.config.folders import cached_index
-from wakelog.errors import UnsupportedError
+from wakelog.errors import missing_extra
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,9 +35,7 @@ def open_index(engine: Engine) -> Index:
         try:
             from wakelog.index.sharded_index import ShardedIndex
         except ImportError as exc:
-            raise UnsupportedError(
-                "an index in PostgreSQL needs asyncpg", kind="missing-extra", hint="pip install 'wakelog[postgres]'"
-            ) from exc
+            raise missing_extra("an index in PostgreSQL needs asyncpg", "postgres") from exc
         return ShardedIndex(engine, index_path(engine))
     return Index(engine, index_path(engine))
 

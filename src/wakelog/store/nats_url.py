@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from wakelog.errors import InvalidInputError, UnsupportedError
+from wakelog.errors import InvalidInputError, missing_extra
 
 if TYPE_CHECKING:
     from wakelog.engines.nats import NatsEngine
@@ -34,9 +34,7 @@ def open_nats(url: str, create: bool, *, shards: int | None = None, replicas: in
         from wakelog.engines.nats.connection import PATIENCE_S
         from wakelog.engines.nats.streams import MONITOR_PORT
     except ImportError as exc:
-        raise UnsupportedError(
-            "a NATS store needs nats-py", kind="missing-extra", hint="pip install 'wakelog[nats]'"
-        ) from exc
+        raise missing_extra("a NATS store needs nats-py", "nats") from exc
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     if unknown := sorted(set(query) - set(PARAMETERS)):

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from wakelog.engine import Engine
-from wakelog.errors import InvalidInputError, UnsupportedError
+from wakelog.errors import InvalidInputError, UnsupportedError, missing_extra
 
 DEFAULT_FOLDER = ".wakelog"
 POSTGRES = ("postgresql", "postgres")
@@ -95,9 +95,7 @@ def open_postgres(url: str, create: bool, distributed: bool = False, shards: int
         from wakelog.engines.postgres import PostgresEngine
         from wakelog.engines.postgres.connections import PATIENCE_S
     except ImportError as exc:
-        raise UnsupportedError(
-            "a PostgreSQL store needs asyncpg", kind="missing-extra", hint="pip install 'wakelog[postgres]'"
-        ) from exc
+        raise missing_extra("a PostgreSQL store needs asyncpg", "postgres") from exc
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
     namespace = query.pop("namespace", "default")

@@ -8,7 +8,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import limit_option, place_argument
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.table import Cell, say_table
-from wakelog.cli.text import clock, count, duration, money
+from wakelog.cli.text import clock, count, duration, money, place_of_turn
 from wakelog.model.calls import FAILURES
 from wakelog.timeline.call_table import CallRow
 
@@ -67,12 +67,11 @@ _COLUMNS = "event | time -2 | turn | tool 8 | about 12 -6 | input -4 | outcome |
 
 def _cells(ctx: CommandContext, row: CallRow) -> list[Cell | str]:
     dim = {} if row.in_view else {"dim": True}
-    attempt = f".{row.attempt}" if row.attempt > 1 else ""
     again = f" ×{row.tries}" if row.tries > 1 else ""
     return [
         Cell(f"e{row.seq}", dim),
         Cell(clock(row.at, utc=ctx.utc), dim),
-        Cell(f"@{row.turn}{attempt}" if row.turn else "", dim),
+        Cell(place_of_turn(row.turn, row.attempt), dim),
         Cell(row.tool or "?", dim),
         Cell(f"({row.gone})" if row.gone else row.about, dim),
         Cell(row.input_hash[:8], {"dim": True}),

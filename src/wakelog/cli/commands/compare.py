@@ -20,7 +20,7 @@ from wakelog.cli.render.comparison import (
     title_line,
 )
 from wakelog.cli.render.results import plain
-from wakelog.cli.render.sessions import handle, identity, title, unquoted_name
+from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Row, lay_out
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
@@ -29,6 +29,7 @@ from wakelog.compare.comparison import Comparison, Pair
 from wakelog.compare.trajectory import Course
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
+from wakelog.model.names import unquoted_name
 from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.store import open as open_store

@@ -16,7 +16,19 @@ from wakelog.cli.render.sessions import handle, identity, label, title
 from wakelog.cli.render.table import Cell, Row, lay_out, say_table
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import clock, count, fit, glyph, inert, inert_line, iso, width
+from wakelog.cli.text import (
+    clock,
+    count,
+    fit,
+    glyph,
+    inert,
+    inert_line,
+    iso,
+    join_facts,
+    place_of_turn,
+    trust_mark,
+    width,
+)
 from wakelog.context.brief import DEFAULT_BUDGET
 from wakelog.context.compaction import Summary
 from wakelog.context.handles import Evicted
@@ -65,7 +77,7 @@ def say_look(ctx: CommandContext, session: Session[Any], look: WindowLook) -> No
     seen = look.seen
     ctx.say(f"  {fit(_headline(seen), ctx.columns - 2)}")
     of = f" of {count(look.budget)}" if look.budget else ""
-    facts = f" {glyph('dot')} ".join([f"{len(seen.items)} items", f"{count(look.tokens)}{of} tokens (estimate)"])
+    facts = join_facts([f"{len(seen.items)} items", f"{count(look.tokens)}{of} tokens (estimate)"])
     ctx.say(f"  {facts}")
     if look.trust != "trusted":
         words = f"{glyph('warn')} exposure: {look.trust}" + (f", {look.source}" if look.source else "")
@@ -104,15 +116,14 @@ def _row(item: Item, sign: str, how: str = "") -> Row:
         input, answer = item.asked_and_said
         text = f"{input} {glyph('arrow')} {answer}"
     style = {"fg": "green"} if sign == "+" else {"fg": "red"} if sign else {}
-    mark = f"{glyph('warn')} {item.source or item.trust}" if item.trust != "trusted" else ""
     return (
         Cell(sign, style),
         Cell(item.key, {"fg": "cyan"}),
-        f"@{item.turn}" if item.turn else glyph("dash"),
+        place_of_turn(item.turn) or glyph("dash"),
         who,
         count(item.tokens),
         Cell(f"({how}) {text[:400]}" if how else text[:400], {"dim": bool(how)}),
-        Cell(mark, {"fg": "yellow"}),
+        Cell(trust_mark(item.trust, item.source), {"fg": "yellow"}),
     )
 
 
@@ -262,7 +273,7 @@ def expand_command(ctx: CommandContext, where: str, dry_run: bool, why: str) -> 
 
 def _replaced_lines(ctx: CommandContext, items: Sequence[Item]) -> Iterator[str]:
     columns = "key | turn | what 20"
-    rows = [(Cell(i.key, {"fg": "cyan"}), f"@{i.turn}" if i.turn else glyph("dash"), i.text[:400]) for i in items]
+    rows = [(Cell(i.key, {"fg": "cyan"}), place_of_turn(i.turn) or glyph("dash"), i.text[:400]) for i in items]
     yield from lay_out(ctx, columns, rows)
     yield "This was a dry run: nothing was written."
 

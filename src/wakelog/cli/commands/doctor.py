@@ -17,7 +17,7 @@ import msgspec
 import wakelog
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import NO
-from wakelog.cli.text import age, inert_line, pluralize, size
+from wakelog.cli.text import age, inert_line, name_some, pluralize, size
 from wakelog.config import settings as config
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.hooks.agents import AGENTS, project_root
@@ -51,9 +51,8 @@ def say_checks(ctx: CommandContext, checks: Sequence[StoreCheck]) -> None:
 
 def installation() -> Iterator[StoreCheck]:
     """Checks versions and settings."""
-    python = ".".join(map(str, sys.version_info[:3]))
     yield StoreCheck("wakelog", "ok", wakelog.__version__)
-    yield StoreCheck("python", "ok" if sys.version_info >= (3, 11) else "fail", python, "")
+    yield StoreCheck("python", "ok", ".".join(map(str, sys.version_info[:3])))
     import apsw
 
     yield StoreCheck("core", "ok", IN_USE)
@@ -165,8 +164,7 @@ def _check_sessions(store: Store) -> Iterator[StoreCheck]:
         except WakelogError as exc:
             yield StoreCheck("session", "fail", exc.message, f"wakelog verify {head}")
     if stale:
-        more = f" and {len(stale) - 3} more" if len(stale) > 3 else ""
-        found = f"{len(stale)} held by writers that stopped answering: {', '.join(stale[:3])}{more}"
+        found = f"{len(stale)} held by writers that stopped answering: {name_some(stale, 3)}"
         yield StoreCheck(
             "leases", "warn", found, "wakelog resume NAME shows what is pending; the next writer takes over"
         )

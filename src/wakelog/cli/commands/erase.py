@@ -14,7 +14,7 @@ from wakelog.cli.options import all_sessions_option, session_argument, yes_optio
 from wakelog.cli.output import Progress
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import inert_line, pluralize
+from wakelog.cli.text import inert_line, name_some, pluralize
 from wakelog.errors import InvalidInputError
 from wakelog.model.events import REMOVAL_KINDS
 from wakelog.model.ids import SessionId
@@ -80,8 +80,7 @@ def erase_command(
 def say_left(ctx: CommandContext, found: Erasure) -> None:
     """Prints what an erasure leaves behind: names, and old bytes that somebody is still reading."""
     if found.names:
-        more = f" and {len(found.names) - MAX_SHOWN} more" if len(found.names) > MAX_SHOWN else ""
-        ctx.say(f"  names stay: {inert_line(', '.join(found.names[:MAX_SHOWN]))}{more}")
+        ctx.say(f"  names stay: {inert_line(name_some(found.names, MAX_SHOWN))}")
         ctx.say("  if a name itself tells too much, only deleting the session removes it (wakelog delete)")
     if found.pending:
         ctx.say(f"{ctx.style('·', fg='yellow')} {inert_line(found.pending)}")

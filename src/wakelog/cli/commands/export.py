@@ -16,7 +16,7 @@ from wakelog.cli.options import force_option, place_argument
 from wakelog.cli.output import STDOUT, Progress, is_url, refuse_existing, writing, writing_to
 from wakelog.cli.places import Place
 from wakelog.cli.render.sessions import label
-from wakelog.cli.text import inert_line, pluralize, size
+from wakelog.cli.text import inert_line, name_some, pluralize, size
 from wakelog.errors import CorruptLogError
 from wakelog.exporters.claude_code_file import claude_code_file, session_id
 from wakelog.exporters.html_page import html_page
@@ -338,7 +338,6 @@ def say_review(ctx: CommandContext, review: MaskReview, *, dry_run: bool) -> Non
     places = f"{pluralize(review.total, 'place')} in {pluralize(len(review.events), 'event')}"
     click.echo(f"{places} {verb}:", err=True)
     for kind, found in sorted(review.kinds.items()):
-        shown = " ".join(f"e{seq}" for seq in sorted(found)[:MAX_MASKED])
-        more = f" and {len(found) - MAX_MASKED} more" if len(found) > MAX_MASKED else ""
-        click.echo(f"  {_MASK_WORDS.get(kind, kind):<20} {sum(found.values()):>5}  {shown}{more}", err=True)
+        shown = name_some([f"e{seq}" for seq in sorted(found)], MAX_MASKED, by=" ")
+        click.echo(f"  {_MASK_WORDS.get(kind, kind):<20} {sum(found.values()):>5}  {shown}", err=True)
     ctx.suggest("read the file before you share it: rules recognise formats, not meanings")

@@ -13,13 +13,14 @@ import click
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.render.results import shape, shows
-from wakelog.cli.render.sessions import title, unquoted_name
+from wakelog.cli.render.sessions import title
 from wakelog.cli.render.table import Cell, Row, say_table
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import fit, inert_line, iso
 from wakelog.errors import WakelogError
 from wakelog.files.commit_links import CommitLink
 from wakelog.files.git_hook import install_hook, remove_hook
+from wakelog.model.names import unquoted_name
 from wakelog.store.git import CommitTurn, CommitTurns, SessionCommits
 
 HASH_LENGTH = 10

@@ -20,7 +20,7 @@ from wakelog.cli.errors import PARTIAL, fault_report
 from wakelog.cli.options import yes_option
 from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
 from wakelog.cli.places import find_time
-from wakelog.cli.text import fit_path, fold_list, inert_line, pluralize, size, width
+from wakelog.cli.text import fit_path, fold_list, inert_line, name_some, pluralize, size, width
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.importers.discovery import FoundTranscript, find_in_folder, find_transcripts
 from wakelog.importers.formats import FORMATS, detect_format, get_format
@@ -404,7 +404,7 @@ def _show(ctx: CommandContext, results: list[ImportedFile], dry_run: bool) -> No
         if not result.ok or result.broken_count or not (many or is_told):
             _show_one(ctx, result)
     if known > KNOWN_MAX and not many:
-        ctx.say(f"{ctx.style('✔', fg='green')} {known} files: everything was there already")
+        ctx.say(f"{ctx.mark(True)} {known} files: everything was there already")
     if many:
         changed = {name for r in results for name in r.changed or ((r.session,) if r.new_events else ())}
         turns, events = sum(r.turns for r in results), sum(r.new_events for r in results)
@@ -424,12 +424,11 @@ def _show_one(ctx: CommandContext, result: ImportedFile) -> None:
         if result.warning:
             ctx.say(f"  {inert_line(result.warning)}")
         return
-    mark = ctx.style("✔", fg="green") if not result.broken_count else ctx.style("!", fg="yellow")
+    mark = ctx.mark(True) if not result.broken_count else ctx.style("!", fg="yellow")
     name = inert_line(result.name or result.session)
     if result.deleted and not name:
-        name = inert_line(result.deleted[0])
-        more = f" and {len(result.deleted) - 1} more" if len(result.deleted) > 1 else ""
-        ctx.say(f"{mark} {file}: {name}{more}, deleted before and left out; --again imports it again")
+        name = inert_line(name_some(result.deleted, 1))
+        ctx.say(f"{mark} {file}: {name}, deleted before and left out; --again imports it again")
         return
     if result.format == "bundle":
         what = f"{result.new_events:,} new of {result.events:,} events"

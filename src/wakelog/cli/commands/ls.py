@@ -13,13 +13,13 @@ from wakelog.cli.options import limit_option
 from wakelog.cli.places import find_session, find_time
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.results import shape
-from wakelog.cli.render.sessions import status_sign, unquoted_name
+from wakelog.cli.render.sessions import status_sign
 from wakelog.cli.render.table import Cell, Row, say_table
 from wakelog.cli.text import age, glyph, money
 from wakelog.codec.envelope import ENCRYPTED, ERASED
 from wakelog.index.index import Index
 from wakelog.index.results import SessionInfo
-from wakelog.model.names import is_of_store
+from wakelog.model.names import is_of_store, unquoted_name
 
 MAX_ROWS, MAX_FIRST_PAGE = 50, 200
 SPARE = 50

@@ -11,7 +11,7 @@ import click
 
 from wakelog.child_process import end_like
 from wakelog.cli.context import CommandContext, common
-from wakelog.errors import UnsupportedError
+from wakelog.errors import missing_extra
 
 if TYPE_CHECKING:
     from wakelog.mcp.recorder import TrafficRecorder
@@ -38,9 +38,7 @@ def mcp_command(ctx: CommandContext, read_only: bool, address: str | None) -> No
       wakelog mcp --http 127.0.0.1:8722
     """
     if importlib.util.find_spec("mcp") is None:
-        raise UnsupportedError(
-            "the MCP server needs the mcp package", kind="missing-extra", hint="pip install 'wakelog[mcp]'"
-        )
+        raise missing_extra("the MCP server needs the mcp package", "mcp")
     if address is None:
         _serve_stdio(ctx, read_only)
         return
@@ -141,9 +139,7 @@ def _serve_http(url: str, port: int, recorder: TrafficRecorder) -> None:
 
         from wakelog.mcp.http_proxy import HttpProxy
     except ImportError as exc:
-        raise UnsupportedError(
-            "the HTTP proxy needs uvicorn and httpx2", kind="missing-extra", hint="pip install 'wakelog[mcp]'"
-        ) from exc
+        raise missing_extra("the HTTP proxy needs uvicorn and httpx2", "mcp") from exc
     app: Any = HttpProxy(url, recorder)
     try:
         uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", lifespan="on", server_header=False)

@@ -13,12 +13,13 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import json_or_text, named_session, session_argument, why_option
-from wakelog.cli.render.sessions import handle, unquoted_name
+from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.table import say_table
 from wakelog.cli.render.values import fetch_value, text_of
 from wakelog.cli.text import inert_line
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model.ids import Seq
+from wakelog.model.names import unquoted_name
 from wakelog.session import Session
 
 COLUMNS = "session 8 | turn | call 12 | status | asked for 16 -1"

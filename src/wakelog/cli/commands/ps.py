@@ -11,7 +11,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.render.sessions import handle, label, pending_text, plain_session, status_sign
 from wakelog.cli.render.table import Cell, Row, say_table
 from wakelog.cli.render.values import text_of
-from wakelog.cli.text import age, glyph, inert
+from wakelog.cli.text import age, glyph, inert, join_facts
 from wakelog.maintenance.live_sessions import IDLE_MAX, LiveSession, find_live
 from wakelog.session.status import URGENT, SessionCondition
 
@@ -131,4 +131,4 @@ def _headline(condition: SessionCondition) -> str:
     words += [f"{glyph('warn')} {name}" for name in list(condition.document["flags"])[:3]]
     if not words and condition.document["goal"] is not None:
         words = [text_of(condition.document["goal"])]
-    return f" {glyph('dot')} ".join(words)
+    return join_facts(words)

@@ -16,12 +16,12 @@ from wakelog.cli.options import limit_option
 from wakelog.cli.output import Progress
 from wakelog.cli.places import find_time
 from wakelog.cli.render.results import shape, shows
-from wakelog.cli.render.sessions import unquoted_name
 from wakelog.cli.render.table import GAP, Cell, Column, say_table
 from wakelog.cli.render.values import scalar, text_of
-from wakelog.cli.text import age, fit, glyph, inert_line, pad, width
+from wakelog.cli.text import age, fit, glyph, inert_line, pad, place_of_turn, trust_mark, width
 from wakelog.index.results import Hit, Table
 from wakelog.index.sql import ROWS_MAX, VIEWS
+from wakelog.model.names import unquoted_name
 from wakelog.model.payloads import without_bytes
 from wakelog.store.insight_search import DerivedHit
 
@@ -94,8 +94,7 @@ def _answer_sessions(ctx: CommandContext, text: str, hits: list[Hit], counts: bo
 def _place(hit: Hit) -> str:
     """A selector to paste: `fix-auth@7 e40`."""
     name = unquoted_name(hit.name) or hit.session
-    attempt = f".{hit.attempt}" if hit.attempt > 1 else ""
-    return f"{name}@{hit.turn}{attempt} e{hit.seq}" if hit.turn else f"-s {name} e{hit.seq}"
+    return f"{name}{place_of_turn(hit.turn, hit.attempt)} e{hit.seq}" if hit.turn else f"-s {name} e{hit.seq}"
 
 
 def _show(ctx: CommandContext, text: str, hits: list[Hit], derived: list[DerivedHit], since: str | None) -> None:
@@ -108,7 +107,7 @@ def _show(ctx: CommandContext, text: str, hits: list[Hit], derived: list[Derived
         place = fit(_place(hit), ctx.columns // 2)
         marks = [hit.tool or hit.kind, age(hit.at, now)]
         if hit.trust != "trusted":
-            marks.append(f"{glyph('warn')} {hit.trust}")
+            marks.append(trust_mark(hit.trust))
         if not hit.in_view:
             marks.append(f"{glyph('back')} rewound")
         rest = fit("  ".join(marks), max(10, ctx.columns - width(place) - 2))

@@ -15,7 +15,7 @@ from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Row, say_table
 from wakelog.cli.render.values import scalar, tree
 from wakelog.cli.shell_completion import complete_key, complete_selector
-from wakelog.cli.text import clock, glyph, inert_line, iso, other_time
+from wakelog.cli.text import clock, glyph, inert_line, iso, join_facts, other_time, place_of_turn, trust_mark
 from wakelog.diff.writers import Blame
 from wakelog.model.document import KEPT_BY_ADAPTERS, State, agent_data, name_objects
 from wakelog.model.values import Value
@@ -51,9 +51,8 @@ def state_command(ctx: CommandContext, key: str, at: str, schema: bool) -> None:
     pointer, value = find_key(document, key)
     entry = session.log.entry(seq)
     data = {**identity(session), "at": seq, "timestamp": iso(entry.header.at), "pointer": pointer, "value": value}
-    place = [f"@{document['turn']['number']}"] if document["turn"]["number"] else []
-    place += [f"e{seq}", clock(entry.header.at, utc=ctx.utc, long=True)]
-    heading = f"{title(ctx, session)}  " + f" {glyph('dot')} ".join(place)
+    place = [place_of_turn(document["turn"]["number"]), f"e{seq}", clock(entry.header.at, utc=ctx.utc, long=True)]
+    heading = f"{title(ctx, session)}  {join_facts(place)}"
     ctx.answer("state", data, lambda: _say_state(ctx, heading, pointer, value, handle(session)))
     ctx.suggest(f"wakelog blame {pointer or '/data'} -s {handle(session)}", f"wakelog diff {handle(session)}")
 
@@ -128,15 +127,14 @@ def _row(ctx: CommandContext, blame: Blame) -> Row:
     writer = blame.writer
     if writer is None:
         return (key, value, "", "", "unknown", "", "", "")
-    mark = f"{glyph('warn')} {writer.source or writer.trust}" if writer.trust != "trusted" else ""
     why = writer.why if writer.known == "recorded" or not writer.why else f"{writer.why} ({writer.known})"
     return (
         key,
         value,
-        f"@{writer.turn}" if writer.turn else glyph("dash"),
+        place_of_turn(writer.turn) or glyph("dash"),
         Cell(clock(writer.at, utc=ctx.utc) + other_time(writer.at, writer.stored_at), {"dim": True}),
         writer_name(writer),
         Cell(f"e{writer.seq}", {"fg": "cyan"}),
-        Cell(mark, {"fg": "yellow"}),
+        Cell(trust_mark(writer.trust, writer.source), {"fg": "yellow"}),
         Cell(why, {"dim": True}),
     )

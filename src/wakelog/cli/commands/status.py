@@ -10,7 +10,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import at_option, complete_places
 from wakelog.cli.render.sessions import handle, pending_text, plain_session, status_words
 from wakelog.cli.render.values import text_of
-from wakelog.cli.text import age, clock, count, duration, fit, glyph, money, width
+from wakelog.cli.text import age, clock, count, duration, fit, glyph, join_facts, money, name_some, place_of_turn, width
 from wakelog.model.values import Value
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ def status_command(ctx: CommandContext, session: str, at: str) -> None:
 def _show(ctx: CommandContext, session: Session[Any], condition: SessionCondition) -> None:
     document, head = condition.document, condition.head
     turn = document["turn"]
-    place = f"@{turn['number']}" if turn["number"] else "no turn yet"
-    if turn["attempt"] > 1:
-        place += f".{turn['attempt']}"
+    place = place_of_turn(turn["number"], turn["attempt"]) or "no turn yet"
     state = f" {turn['status']}" if turn["status"] else ""
     looked = f" {glyph('dot')} as of e{condition.seq}" if condition.seq != head.seq else ""
     when = (
@@ -57,7 +55,7 @@ def _show(ctx: CommandContext, session: Session[Any], condition: SessionConditio
     )
     name = fit(str(session), ctx.columns // 2)
     room = ctx.columns - width(name) - len(condition.status) - 4
-    facts = fit(f" {glyph('dot')} ".join(["", f"{place}{state}", f"e{condition.seq}", when]) + looked, room)
+    facts = fit(f" {glyph('dot')} {join_facts([f'{place}{state}', f'e{condition.seq}', when])}{looked}", room)
     ctx.say(f"{ctx.style(name, bold=True)}  {status_words(ctx, condition.status)}{facts}")
     room = ctx.columns - 13
     for name, text in _lines(session, condition, room):
@@ -100,9 +98,8 @@ def _lines(session: Session[Any], condition: SessionCondition, room: int) -> lis
     if sources := document["trust"]:
         for trust in ("untrusted", "unverified"):
             named = [f"{name} (e{t['seq']})" for name, t in sources.items() if t["trust"] == trust]
-            more = f" and {len(named) - _MAX_SHOWN} more" if len(named) > _MAX_SHOWN else ""
             if named:
-                lines.append((trust, ", ".join(named[:_MAX_SHOWN]) + more))
+                lines.append((trust, name_some(named, _MAX_SHOWN)))
     return lines
 
 
@@ -138,7 +135,7 @@ def _budget_text(budget: Value) -> str:
             parts.append(f"{show(spent)} of {show(limit)} ({spent * 100 // limit}%)")
         elif spent:
             parts.append(show(spent))
-    return f" {glyph('dot')} ".join(parts)
+    return join_facts(parts)
 
 
 def _error_text(error: dict[str, Value]) -> str:

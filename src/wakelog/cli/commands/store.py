@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -22,9 +21,6 @@ from wakelog.config import settings as config
 from wakelog.engine import MigrationStep
 from wakelog.maintenance.check import check_store, require_migrations
 from wakelog.maintenance.info import StoreInfo, info
-
-if TYPE_CHECKING:
-    pass
 
 MAX_KINDS = 8
 _DURABILITY = {
@@ -124,7 +120,7 @@ def _show_steps(ctx: CommandContext, before: int, waiting: Sequence[MigrationSte
         ctx.say(f"{ctx.mark(True)} version {before}: nothing to migrate")
         return
     for step in waiting:
-        mark = ctx.style("·", dim=True) if dry_run else ctx.style("✔", fg="green")
+        mark = ctx.style("·", dim=True) if dry_run else ctx.mark(True)
         ctx.say(f"{mark} version {step.version}: {step.what}")
         if step.breaks:
             ctx.say("  an older wakelog can no longer open the store after this")

@@ -87,7 +87,7 @@ def _show(ctx: CommandContext, done: Scrubbed) -> None:
 
 
 def _say(ctx: CommandContext, finding: StoreFinding) -> None:
-    mark = ctx.style("✗", fg="red", bold=True) if finding.is_damage else ctx.style("·", fg="yellow")
+    mark = ctx.mark(False) if finding.is_damage else ctx.style("·", fg="yellow")
     where = _name(ctx, finding.session)
     place = f"{inert_line(where)}  " if where else ""
     at = f"e{finding.seq}: " if finding.seq else ""

@@ -12,7 +12,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.options import all_sessions_option, session_argument
 from wakelog.cli.output import is_url
-from wakelog.cli.text import clock, inert_line, pluralize
+from wakelog.cli.text import clock, inert_line, name_some, pluralize
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.evidence.head_notes import PROOF, SignedHead
 from wakelog.evidence.key_source import read_public_key
@@ -199,8 +199,7 @@ def _show_sum(ctx: CommandContext, sessions: list[dict[str, Any]]) -> None:
     """Prints how many of many sessions hold, and names the others: their reports are easily overlooked."""
     failed = [each["name"] or each["session"] for each in sessions if not each["ok"]]
     if failed:
-        more = f" and {len(failed) - MAX_NAMED} more" if len(failed) > MAX_NAMED else ""
-        named = inert_line(", ".join(failed[:MAX_NAMED])) + more
+        named = inert_line(name_some(failed, MAX_NAMED))
         ctx.say(f"{ctx.mark(False)} {len(failed)} of {len(sessions)} failed: {named}")
     elif len(sessions) > 1:
         ctx.say(f"{ctx.mark(True)} {pluralize(len(sessions), 'session')}: every check holds")

@@ -215,7 +215,7 @@ def ls(ctx: CommandContext, session: str, everything: bool) -> int:
 )
 @common
 def add(ctx: CommandContext, session: str, name: str, message: str, on: str, severity: Any) -> None:
-    """Raise a flag by hand.
+    """Raise a flag on a session, or on one of its events.
 
     Example:
       wakelog flag add fix-bug odd-answer -m "who is Bob?" --on e42

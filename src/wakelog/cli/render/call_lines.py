@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any
 
 from wakelog.cli.render.values import fetch_value, text_of
-from wakelog.cli.text import glyph, pluralize
+from wakelog.cli.text import glyph, name_some, pluralize
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import numbered_lines
 from wakelog.model.call_gist import call_gist
@@ -58,5 +58,4 @@ def asked_calls(session: Session[Any], entry: Entry) -> str:
                 inputs[action] = fetch_value(session, later, later.body.get("input"))
     counts = Counter(f"{part.name} {call_gist(inputs[part.id])}".strip() for part in asked)
     calls = [call + (f" {glyph('times')}{times}" if times > 1 else "") for call, times in counts.items()]
-    more = f" and {len(calls) - MAX_CALLS} more" if len(calls) > MAX_CALLS else ""
-    return f"→ {', '.join(calls[:MAX_CALLS])}{more}" if calls else ""
+    return f"→ {name_some(calls, MAX_CALLS)}" if calls else ""

@@ -10,7 +10,7 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.table import Cell, Row, lay_out
 from wakelog.cli.render.values import scalar, text_of
-from wakelog.cli.text import count, duration, fit, glyph, money, pluralize, width
+from wakelog.cli.text import count, duration, fit, glyph, join_facts, money, place_of_turn, pluralize, trust_mark, width
 from wakelog.diff.turn_diff import Change, TurnDiff
 from wakelog.diff.writers import Writer
 from wakelog.model.document import decision_words
@@ -115,8 +115,7 @@ def _origin(change: Change) -> tuple[Cell | str, ...]:
     writer = change.writer
     if writer is None:
         return ("", "", "", "")
-    mark = f"{glyph('warn')} {writer.source or writer.trust}" if writer.trust != "trusted" else ""
-    turn = f"@{writer.turn}" + (f".{writer.attempt}" if writer.attempt > 1 else "") if writer.turn else ""
+    turn, mark = place_of_turn(writer.turn, writer.attempt), trust_mark(writer.trust, writer.source)
     return (turn, writer_name(writer), Cell(f"e{writer.seq}", {"fg": "cyan"}), Cell(mark, {"fg": "yellow"}))
 
 
@@ -127,9 +126,9 @@ def _decision(ctx: CommandContext, change: Change, indent: str, room: int, *, go
     place = f"@{turn}" if turn else ""
     event = f"e{writer.seq}" if writer else ""
     prefix = f"{gone}: " if change.how == "removed" else ""
-    mark = f"  {glyph('warn')} {writer.source or writer.trust}" if writer and writer.trust != "trusted" else ""
+    mark = trust_mark(writer.trust, writer.source) if writer else ""
     front = f"{'decision':<9} {place:<5} "
-    tail = f"  {event}{mark}"
+    tail = f"  {event}" + (f"  {mark}" if mark else "")
     lines = _wrap(f"{prefix}{decision_words(value)}", max(20, room - len(front) - len(tail)))
     for number, line in enumerate(lines):
         start = ctx.style(front, bold=True) if number == 0 else " " * len(front)
@@ -176,7 +175,7 @@ def _summaries(diff: TurnDiff) -> Iterator[tuple[str, str]]:
             more = (change.after or 0) - (change.before or 0)
             spent.append(f"+{show(more)}" if more >= 0 else f"{glyph('minus')}{show(-more)}")
     if spent:
-        yield "budget", f" {glyph('dot')} ".join(spent)
+        yield "budget", join_facts(spent)
     tools = [f"{c.key} {_times(_increase(c, 'calls'))}{_errors(c)}" for c in diff.of("tools")]
     if tools:
         yield "tools", ", ".join(tools)

@@ -14,7 +14,7 @@ from wakelog.cli.render.money import plain_cost
 from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import PEEK_BYTES, readable, text_of
-from wakelog.cli.text import count, duration, fit, glyph, money, pluralize
+from wakelog.cli.text import count, duration, fit, glyph, money, pluralize, trust_mark
 from wakelog.compare.alignment import AlignedStep as Pairing
 from wakelog.compare.comparison import Pair
 from wakelog.compare.divergence import Difference, Divergence, DivergenceFactor, Followed
@@ -337,8 +337,7 @@ def _without_place(value: Value) -> Value:
 
 def _item(item: WindowItem) -> str:
     content = "(no longer there)" if item.gone else text_of(item.content)
-    trust = f"  {glyph('warn')} {item.source or item.trust}" if item.trust != "trusted" else ""
-    return f"e{item.seq} {item.name or item.kind}: {content[:500]}{trust}"
+    return f"e{item.seq} {item.name or item.kind}: {content[:500]}  {trust_mark(item.trust, item.source)}".rstrip()
 
 
 def _consequences(found: Divergence, names: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from wakelog.cli.render.flags import flags_by_event
 from wakelog.cli.render.money import usage_words
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.turns import TurnSummary
-from wakelog.cli.render.values import fetch_value, is_short, mention, scalar, text_of, tree
+from wakelog.cli.render.values import fetch_value, is_short, scalar, text_of, tree
 from wakelog.cli.text import (
     clock,
     count,
@@ -20,9 +20,11 @@ from wakelog.cli.text import (
     glyph,
     inert,
     inert_line,
+    join_facts,
     money,
     other_time,
     pad,
+    place_of_turn,
     pluralize,
     size,
     take_columns,
@@ -32,6 +34,7 @@ from wakelog.log.reader import Entry
 from wakelog.model.agent_words import is_aside
 from wakelog.model.document import agent_ops
 from wakelog.model.parts import content_text
+from wakelog.model.payloads import as_ref
 from wakelog.model.readable import format_value
 from wakelog.model.values import Value
 from wakelog.session import Session
@@ -118,8 +121,7 @@ def _limited_diff(
 
 
 def _turn_heading(ctx: CommandContext, session: Session[Any], row: TurnSummary) -> Iterator[str]:
-    place = f"@{row.turn}" + (f".{row.attempts}" if row.attempts > 1 else "")
-    front = f"{fit(str(session), ctx.columns // 3)} {place}"
+    front = f"{fit(str(session), ctx.columns // 3)} {place_of_turn(row.turn, row.attempts)}"
     yield f"{ctx.style(front, bold=True)}  {fit(row.title, ctx.columns - width(front) - 2)}"
     is_timed = has_time(session, row.started_at, row.stored_at)
     took = duration(row.ended_at - row.started_at) if row.ended_at else "not ended"
@@ -138,7 +140,7 @@ def _turn_heading(ctx: CommandContext, session: Session[Any], row: TurnSummary) 
         if row.unverified
         else "",
     ]
-    yield "  " + fit(f" {glyph('dot')} ".join(fact for fact in facts if fact), ctx.columns - 2)
+    yield "  " + fit(join_facts(facts), ctx.columns - 2)
 
 
 def _value_lines(
@@ -232,7 +234,7 @@ def _facts(ctx: CommandContext, session: Session[Any], entry: Entry, tools: Tool
     else:
         yield "timestamp", stored
     if header.turn:
-        yield "turn", f"@{header.turn}.{header.attempt}" if header.attempt > 1 else f"@{header.turn}"
+        yield "turn", place_of_turn(header.turn, header.attempt)
     yield "actor", header.actor
     if tool := session.history.tool_of(entry, tools):
         effect = text_of(body.get("effect") or "")
@@ -245,7 +247,7 @@ def _facts(ctx: CommandContext, session: Session[Any], entry: Entry, tools: Tool
     if why := body.get("why"):
         yield "why", text_of(why)
     if cost := usage_words(body.get("cost")):
-        yield "cost", f" {glyph('dot')} ".join(cost)
+        yield "cost", join_facts(cost)
     if header.cause:
         yield "cause", f"e{header.cause}"
     if header.derived_from:
@@ -283,7 +285,7 @@ def _field(
 ) -> Iterator[str]:
     label = ctx.style(f"{fit(name, 14):<14}", dim=True)
     is_call = name == "input" and isinstance(value, dict) and not is_short(value, ctx.columns - 17)
-    if mention(value) or isinstance(value, str) or content_text(value) or is_call:
+    if as_ref(value) or isinstance(value, str) or content_text(value) or is_call:
         text, left = _limited(session, entry, value, limit)
         lines = list(_wrap(text, ctx.columns - 17))
         yield f"  {label} {lines[0]}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container
 from typing import Any
 
 from wakelog.cli.render.values import preview, text_of
-from wakelog.cli.text import glyph, pluralize
+from wakelog.cli.text import glyph, name_some, pluralize
 from wakelog.log.reader import Entry
 from wakelog.model.document import agent_ops, decision_words
 from wakelog.model.values import Value
@@ -140,8 +140,7 @@ def _erased(_: Session[Any], entry: Entry) -> str:
     erased = entry.body.get("erased")
     if not isinstance(erased, list):
         return ""
-    more = f" and {len(erased) - 12} more" if len(erased) > 12 else ""
-    return " ".join(f"e{target.get('seq')}" for target in erased[:12]) + more
+    return name_some([f"e{target.get('seq')}" for target in erased], 12, by=" ")
 
 
 _KINDS: dict[str, tuple[str, Say]] = {

@@ -13,15 +13,15 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.render.call_lines import asked_calls, call_text, said_by_model
 from wakelog.cli.render.event_texts import event_text
 from wakelog.cli.render.money import cost_words, plain_cost
-from wakelog.cli.render.values import fetch_value, mention, preview, text_of
-from wakelog.cli.text import clock, fit, fit_path, glyph, iso, other_time, pad, width
+from wakelog.cli.render.values import fetch_value, preview, text_of
+from wakelog.cli.text import clock, fit, fit_path, glyph, iso, join_facts, other_time, pad, place_of_turn, width
 from wakelog.errors import CorruptLogError
 from wakelog.log import Log
 from wakelog.log.deleted_origins import ORIGIN
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import ASIDES, is_aside, strip_agent_tags
 from wakelog.model.ids import Seq
-from wakelog.model.payloads import without_bytes
+from wakelog.model.payloads import as_ref, without_bytes
 from wakelog.model.values import Value
 from wakelog.session import Session
 
@@ -46,7 +46,7 @@ class EventLine(msgspec.Struct, frozen=True):
 
     @property
     def whole(self) -> str:
-        return f" {glyph('dot')} ".join(part for part in (self.text, *self.tail) if part)
+        return join_facts((self.text, *self.tail))
 
     def fitted(self, columns: int) -> str:
         """The whole line cut to `columns`."""
@@ -214,8 +214,7 @@ def show_line(
         when = " " * len(when)
     front = [ctx.style(place, fg="cyan"), ctx.style(when, dim=True)]
     if turn:
-        number = f"@{header.turn}" + (f".{header.attempt}" if header.attempt > 1 else "") if header.turn else ""
-        front.append(pad(number, 5 - len(other)))
+        front.append(pad(place_of_turn(header.turn, header.attempt), 5 - len(other)))
     column = _word_columns(ctx)
     if name:
         front.insert(0, pad(name, column))
@@ -274,7 +273,7 @@ def record(session: Session[Any], entry: Entry, tools: Tools, limit: int) -> dic
     """The full commit record of an event (JSON). Payloads up to `limit` bytes are included, larger ones only named."""
     body, header = entry.body, entry.header
     fields = {
-        k: without_bytes(fetch_value(session, entry, v, limit)) if mention(v) else v
+        k: without_bytes(fetch_value(session, entry, v, limit)) if as_ref(v) else v
         for k, v in body.items()
         if k != "delta"
     }

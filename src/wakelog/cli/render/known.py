@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
-from wakelog.cli.render.sessions import unquoted_name
-from wakelog.cli.text import age, fit, glyph, inert_line, width
+from wakelog.cli.text import age, fit, glyph, inert_line, trust_mark, width
 from wakelog.knowledge.connections import PathStep, ThingPath
 from wakelog.knowledge.likeness import LikeSession, LikeSessions
 from wakelog.knowledge.lines import KnownLine, KnownThing
 from wakelog.knowledge.recall import PastLines
+from wakelog.model.names import unquoted_name
 
 shape(
     KnownLine,
@@ -39,7 +39,7 @@ def known_lines(ctx: CommandContext, lines: Iterable[KnownLine], *, projects: bo
         sign = "~ " if line.known != "recorded" else ""
         marks = [f"{sign}{line.kind.replace('_', ' ')}", age(line.at, now)]
         marks += [f"{line.roots} sessions"] if line.roots > 1 else []
-        marks += [f"{glyph('warn')} {line.trust}"] if line.trust != "trusted" else []
+        marks += [trust_mark(line.trust)] if line.trust != "trusted" else []
         marks += [f"{glyph('warn')} contradicted"] if line.conflicts else []
         marks += ["the file has changed since"] if line.stale else []
         marks += [line.project] if projects and line.project else []

@@ -13,7 +13,7 @@ from wakelog.cli.render.events import Tools, brief, has_time, line_of, sign
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import identity
 from wakelog.cli.render.table import Cell, Row, lay_out
-from wakelog.cli.text import day, fit, glyph, inert_line, iso, pluralize, width
+from wakelog.cli.text import day, fit, glyph, inert_line, iso, join_facts, pluralize, trust_mark, width
 from wakelog.provenance.across_sessions import Crossing, TaintAcross, WhyAcross
 from wakelog.provenance.event_index import Judgement
 from wakelog.provenance.graph import Edge
@@ -124,10 +124,10 @@ def _step_marks(step: WhyStep) -> Iterator[str]:
 
 def marks_of(trust: str, source: str, in_view: bool, condition: str, marks: Iterable[Judgement]) -> Iterator[str]:
     """What a reader must know about an event: judgements, trust, and whether it was rewound or removed."""
-    for mark in list(marks)[-1:]:
-        yield f"{mark.mark} e{mark.seq}"
-    if trust != "trusted":
-        yield f"{glyph('warn')} {source or trust}"
+    for judgement in list(marks)[-1:]:
+        yield f"{judgement.mark} e{judgement.seq}"
+    if mark := trust_mark(trust, source):
+        yield mark
     if not in_view:
         yield "rewound"
     if condition != "intact":
@@ -181,7 +181,7 @@ def _touched_row(item: Touched) -> Row:
         Cell(f"e{item.seq}", {"fg": "cyan"}),
         item.name,
         Cell(item.known + (", may" if item.may else ""), {"fg": _COLORS[item.known]}),
-        Cell(f" {glyph('dot')} ".join(part for part in tail if part), {"fg": "yellow"}),
+        Cell(join_facts(tail), {"fg": "yellow"}),
     )
 
 

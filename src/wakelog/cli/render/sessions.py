@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import fit, glyph, inert_line, iso
+from wakelog.model.names import unquoted_name
 from wakelog.model.values import Value
 
 if TYPE_CHECKING:
@@ -47,11 +47,6 @@ def short_id(session: str) -> str:
 def handle(session: Session[Any]) -> str:
     """The session's name if it is safe to paste into a shell, else its id."""
     return unquoted_name(session.name) or session.id
-
-
-def unquoted_name(name: str) -> str:
-    """The name if it needs no quotes in a shell, else empty."""
-    return name if re.fullmatch(r"[A-Za-z0-9_][\w.:+-]*", name, re.ASCII) else ""
 
 
 def plain_move(undo: str, operation: int, *, dry_run: bool) -> dict[str, Any]:

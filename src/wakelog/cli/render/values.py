@@ -11,7 +11,7 @@ from wakelog.cli.text import fit, inert_line, size, width
 from wakelog.errors import NotFoundError
 from wakelog.model.document import name_objects
 from wakelog.model.parts import content_text, thought_text
-from wakelog.model.payloads import PayloadRef, as_ref, is_erased
+from wakelog.model.payloads import as_ref, is_erased
 from wakelog.model.values import Value
 
 if TYPE_CHECKING:
@@ -26,21 +26,13 @@ MAX_MEMBERS = 200
 
 def fetch_value(session: Session[object], entry: Entry, value: Value, limit: int = PEEK_BYTES) -> Value:
     """The value itself; a reference is replaced by its payload if that has at most `limit` bytes (0: any size)."""
-    ref = mention(value)
+    ref = as_ref(value)
     if ref is None or (limit and ref.size > limit):
         return value
     try:
         return session.log.value(entry, value)
     except NotFoundError:
         return {"$erased": entry.seq}
-
-
-def mention(value: Value) -> PayloadRef | None:
-    """The value as a reference to a payload, or None if it is an ordinary value."""
-    try:
-        return as_ref(value)
-    except msgspec.ValidationError:
-        return None
 
 
 def text_of(value: Value) -> str:
@@ -52,7 +44,7 @@ def text_of(value: Value) -> str:
     if isinstance(value, dict):
         if "$erased" in value:
             return "(erased)"
-        if ref := mention(value):
+        if ref := as_ref(value):
             return f"({size(ref.size)} of {ref.media})"
     return msgspec.json.encode(name_objects(value)).decode()
 

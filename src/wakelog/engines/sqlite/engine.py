@@ -147,7 +147,7 @@ class SqliteEngine:
             at.fail(InvalidInputError(f"the commit cannot be stored: {exc}", kind="bad-commit"), exc)
             return [at]
         except (apsw.Error, WakelogError) as exc:
-            # The answers above rest on a transaction that was rolled back: none of them holds.
+            # The answers above come from a transaction that was rolled back, so none of them is valid.
             failed = [at] if at else batch
             for each in failed:
                 each.fail(translate(exc, str(self.path)) if isinstance(exc, apsw.Error) else copy(exc), exc)

@@ -17,7 +17,7 @@ from wakelog.engines.sqlite import tables
 from wakelog.engines.sqlite.connection import _NETWORK, _file_system_of, connect, translate_errors
 from wakelog.engines.sqlite.fork_safety import gate
 from wakelog.engines.sqlite.index_damage import damaged_index, integrity, rebuild_index
-from wakelog.engines.sqlite.row_damage import mend_rows
+from wakelog.engines.sqlite.row_damage import repair_rows
 from wakelog.engines.sqlite.rows import checksum
 from wakelog.errors import CorruptLogError
 from wakelog.model.ids import SessionId, is_session_id
@@ -192,14 +192,14 @@ def name_to_nowhere(name: str, session: str, *, is_deleted: bool) -> StoreFindin
         f"the name {name!r} was claimed for a session that was never opened",
         session,
         is_damage=False,
-        fix="nothing: whoever asks for the name next opens it",
+        fix="none needed: the next session with this name uses it",
     )
 
 
 def tidy(db: apsw.Connection) -> int:
     """Restores damaged rows of sessions and names, rebuilds a damaged index, and drops damaged caches and orphaned
     rows. Returns how many."""
-    count = mend_rows(db)
+    count = repair_rows(db)
     faults = integrity(db)
     index = damaged_index(db, faults) if faults else ""
     count += int(rebuild_index(db, index)) if index else 0

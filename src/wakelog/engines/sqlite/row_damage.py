@@ -37,14 +37,14 @@ _WAYS = (
 _FIRST = f"select {COLUMNS} from log where session = ? order by first limit 1"
 
 
-def mend_rows(db: apsw.Connection) -> int:
+def repair_rows(db: apsw.Connection) -> int:
     """Restores damaged rows where the original is certain, within a transaction. Returns how many."""
     damaged = [row for row in db.execute(_SESSIONS).fetchall() if checksum(*row[1:-1]) != row[-1]]
     damaged_names = [row for row in db.execute(_NAMES).fetchall() if checksum(*row[:-1]) != row[-1]]
     if not (damaged or damaged_names) or _is_row_missing(db):
         return 0
     ids = sorted({id for query in _IDS for (id,) in db.execute(query) if is_session_id(id)})
-    sessions = [mended for row in damaged if (mended := _session(db, row, ids))]
+    sessions = [repaired for row in damaged if (repaired := _session(db, row, ids))]
     if sessions:
         db.execute("reindex session")  # first: to change a row, SQLite looks for it in the indexes
     for number, *values in sessions:
@@ -52,7 +52,7 @@ def mend_rows(db: apsw.Connection) -> int:
         db.execute(change, (*values, checksum(*values), number))
     there = {id for (id,) in db.execute("select id from session")}
     known = {name for (name,) in db.execute(_KNOWN)}
-    names = [mended for row in damaged_names if row[0] in known and (mended := _name(row, ids, there))]
+    names = [fixed for row in damaged_names if row[0] in known and (fixed := _name(row, ids, there))]
     if names:
         db.execute("reindex name")
     for name, session in names:

@@ -81,7 +81,7 @@ def number_of(db: apsw.Connection, session: str, *, may_be_new: bool = False) ->
     if found is None and is_there:
         raise CorruptLogError(
             f"session {session} exists, but its entry in the store is damaged",
-            hint="wakelog store scrub --repair mends it, if it is an index",
+            hint="wakelog store scrub --repair rebuilds it, if it is an index",
             session=session,
         )
     if not found and not may_be_new:

@@ -1,4 +1,4 @@
-"""Flags, budgets and costs; and settling calls by hand: approve, deny, reconcile, answer."""
+"""Flags, budgets and costs; and settling pending calls: approve, deny, reconcile, answer."""
 
 from __future__ import annotations
 

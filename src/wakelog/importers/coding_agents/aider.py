@@ -13,7 +13,6 @@ Not all of the user's lines are prompts: Aider also writes its own questions wit
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -28,6 +27,7 @@ from wakelog.importers.common.chat import text_block, thinking_block
 from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import Sample, bad_transcript, digest, home_files, open_source, stat_of
+from wakelog.importers.source.timestamps import local_microseconds
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -85,13 +85,14 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     taken: dict[str, int] = {}
     for start, after in zip(starts, [*starts[1:], None], strict=True):
         when = start[1].decode()
+        at = local_microseconds(when)
         count = taken[when] = taken.get(when, 0) + 1
         origin = f"{when.replace(' ', 'T').replace(':', '')}-{mark}" + (f"-{count}" if count > 1 else "")
         text = content[start.end() : after.start() if after else len(content)]
         head = st.TranscriptHead(origin, NAME, labels={"project": folder})
         # Only the last session of a file can grow.
-        stat = (len(text), changed if after is None else _local_time(when))
-        yield st.Transcript(head, partial(_records, text, _local_time(when), is_last=after is None), stat)
+        stat = (len(text), changed if after is None else at)
+        yield st.Transcript(head, partial(_records, text, at, is_last=after is None), stat)
 
 
 def _records(raw: bytes, at: int, *, is_last: bool) -> Iterator[tuple[st.SourceRecord, int]]:
@@ -216,11 +217,4 @@ def _count(text: str | None) -> int:
     try:
         return tokens(round(float(text.rstrip("km").replace(",", "")) * unit))
     except (ValueError, OverflowError):
-        return 0
-
-
-def _local_time(when: str) -> int:
-    try:
-        return int(datetime.datetime.fromisoformat(when).astimezone().timestamp() * 1_000_000)
-    except (ValueError, OverflowError, OSError):
         return 0

@@ -26,11 +26,10 @@ from wakelog.importers.common.file_changes import TrackedFiles, file_change
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import (
     Sample,
-    bad_transcript,
     digest,
     home_files,
     json_digest,
-    read_document,
+    read_object,
     stat_of,
 )
 from wakelog.model.events import FileChanged
@@ -56,14 +55,10 @@ def recognises(found: Sample) -> bool:
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
-    session = read_document(path)
-    if not isinstance(session, dict):
-        raise bad_transcript(f"{path} is not a session of Continue", "it is JSON, but not an object")
+    session = read_object(path, "a session of Continue")
     title = text_in(session, "title")
     labels = {"project": text_in(session, "workspaceDirectory").removeprefix("file://"), "title": title[:200]}
-    head = st.TranscriptHead(
-        text_in(session, "sessionId") or path.stem, NAME, labels={k: v for k, v in labels.items() if v}
-    )
+    head = st.TranscriptHead(text_in(session, "sessionId") or path.stem, NAME, labels=labels)
     changed = stat_of(path)[1]
     yield st.Transcript(head, lambda: listed_records(session.get("history"), "entry", _Reader(changed).record))
 

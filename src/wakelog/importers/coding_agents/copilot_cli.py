@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from wakelog.importers import steps as st
-from wakelog.importers.common.amounts import edited_lines, tokens
+from wakelog.importers.common.amounts import CAMEL_CASE, edited_lines, read_whole_usage
 from wakelog.importers.common.chat import call_block, text_block, thinking_block
 from wakelog.importers.common.file_changes import TrackedFiles, diff_counts, file_change, replace_text
 from wakelog.importers.common.tools import effect_of
@@ -45,7 +45,7 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     start = as_dict(as_dict(next(lines, None)).get("data"))
     origin = text_in(start, "sessionId") or (path.parent.name if path.name == "events.jsonl" else path.stem)
     labels = _place(as_dict(start.get("context"))) | {"agent_version": text_in(start, "copilotVersion")}
-    head = st.TranscriptHead(origin, NAME, labels={k: v for k, v in labels.items() if v})
+    head = st.TranscriptHead(origin, NAME, labels=labels)
     yield st.Transcript(head, lambda: _Reader().records(path))
 
 
@@ -133,12 +133,7 @@ class _Reader:
 
     def _used(self, given: dict[str, Any]) -> Iterator[st.Step]:
         called, model = text_in(given, "apiCallId"), text_in(given, "model")
-        heard, read, written, answered = (
-            tokens(given.get(name)) for name in ("inputTokens", "cacheReadTokens", "cacheWriteTokens", "outputTokens")
-        )
-        # The input contains what came from the cache and what went there.
-        fresh = max(0, heard - read - written)
-        usage = Usage(input=fresh, cache_read=read, cache_write=written, output=answered)
+        usage = read_whole_usage(given, **CAMEL_CASE)
         if called in self._replies:
             yield st.ReplyStep(self._replies[called], [], model=model, usage=usage)
         elif called:

@@ -15,16 +15,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from wakelog.importers import steps as st
-from wakelog.importers.common.amounts import edited_lines, micros, tokens
+from wakelog.importers.common.amounts import CAMEL_CASE, micros, read_whole_usage
 from wakelog.importers.common.chat import call_block, image_block, join_texts, json_or_text, text_block, thinking_block
-from wakelog.importers.common.file_changes import TrackedFiles, file_change, replace_text
+from wakelog.importers.common.file_changes import TrackedFiles, file_change
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import Sample, home_files
 from wakelog.importers.source.foreign_database import MAGIC, open_database, table_names
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_dict, dicts_in, text_in
-from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
 NAME = "goose"
@@ -56,9 +55,7 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
 def _head(id: str, about: dict[str, Any]) -> st.TranscriptHead:
     title = text_in(about, "name") or text_in(about, "description")
     labels = {"project": text_in(about, "working_dir"), "title": title[:200]}
-    return st.TranscriptHead(
-        id, NAME, labels={k: v for k, v in labels.items() if v}, parent=text_in(about, "parent_session_id")
-    )
+    return st.TranscriptHead(id, NAME, labels=labels, parent=text_in(about, "parent_session_id"))
 
 
 def _records(path: Path, session: str, about: dict[str, Any]) -> Iterator[tuple[st.SourceRecord, int]]:
@@ -131,7 +128,7 @@ class _Reader:
             self._reply,
             said,
             model=model,
-            usage=_usage(used),
+            usage=read_whole_usage(used, **CAMEL_CASE),
             cost_micros=micros(used.get("cost")),
             is_last=not asks,
         )
@@ -163,16 +160,15 @@ class _Reader:
         if ask.tool not in ("write", "edit") or not text_in(given, "path"):
             return
         path = os.path.normpath(os.path.join(self._folder, text_in(given, "path")))
-        before, lines = self._files.text(path), None
-        if ask.tool == "write":
-            after = given["content"] if isinstance(given.get("content"), str) else None
-        else:
-            old, new = text_in(given, "before"), text_in(given, "after")
-            after = replace_text(before, old, new) if before is not None else None
-            lines = edited_lines([(old, new)]) if after is None else None
-        self._files.track(path, after)
         kind: Literal["created", "modified"] = "created" if text.startswith("Created ") else "modified"
-        yield file_change(path, folder=self._folder, before=before, after=after, change=kind, lines=lines)
+        if ask.tool == "edit":
+            old, new = text_in(given, "before"), text_in(given, "after")
+            yield self._files.edit(path, old, new, folder=self._folder, change=kind)
+            return
+        before = self._files.text(path)
+        after = given["content"] if isinstance(given.get("content"), str) else None
+        self._files.track(path, after)
+        yield file_change(path, folder=self._folder, before=before, after=after, change=kind)
 
 
 def _ask(part: dict[str, Any], reply: str) -> st.CallStep:
@@ -187,10 +183,3 @@ def _shown(part: dict[str, Any]) -> dict[str, Value]:
     if part.get("type") == "image" and isinstance(part.get("data"), str):
         return image_block(text_in(part, "mimeType"), part["data"])
     return text_block(text_in(part, "text")) if part.get("type") == "text" else part
-
-
-def _usage(used: dict[str, Any]) -> Usage:
-    """Cached tokens are part of the input."""
-    cached, written = tokens(used.get("cacheReadTokens")), tokens(used.get("cacheWriteTokens"))
-    heard = max(0, tokens(used.get("inputTokens")) - cached - written)
-    return Usage(input=heard, cache_read=cached, cache_write=written, output=tokens(used.get("outputTokens")))

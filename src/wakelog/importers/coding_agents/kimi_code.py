@@ -14,11 +14,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from wakelog.errors import WakelogError
 from wakelog.importers import steps as st
-from wakelog.importers.common.amounts import edited_lines, read_usage
+from wakelog.importers.common.amounts import read_usage
 from wakelog.importers.common.chat import call_block, join_texts, text_block, text_of, thinking_block
-from wakelog.importers.common.file_changes import TrackedFiles, file_change, replace_text
+from wakelog.importers.common.file_changes import TrackedFiles, file_change
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import (
     JsonLine,
@@ -28,7 +27,7 @@ from wakelog.importers.source.files import (
     home_files,
     json_lines,
     line_records,
-    read_document,
+    read_beside,
 )
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import Cost, FileChanged
@@ -53,24 +52,17 @@ def recognises(found: Sample) -> bool:
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
     agent, folder = path.resolve().parent.name, path.resolve().parents[2]
-    about = _state(folder / "state.json")
+    about = read_beside(folder / "state.json")
     session = text_in(about, "id") or folder.name
     labels = {"project": text_in(about, "cwd"), "title": text_in(about, "title")[:200]}
     is_main = agent == MAIN or not about
     head = st.TranscriptHead(
         session if is_main else f"{session}/{agent}",
         NAME,
-        labels={name: value for name, value in labels.items() if value},
+        labels=labels,
         parent="" if is_main else session,
     )
     yield st.Transcript(head, lambda: _Reader(session, text_in(about, "cwd")).records(path))
-
-
-def _state(path: Path) -> dict[str, Any]:
-    try:
-        return as_dict(read_document(path)) if path.is_file() else {}
-    except WakelogError:
-        return {}  # it is rewritten all the time; the lines matter
 
 
 class _Reader:
@@ -185,19 +177,18 @@ class _Reader:
         path = text_in(given, "path")
         if ask.tool not in ("Write", "Edit") or not path:
             return
-        before, lines = self._files.text(path), None
-        if ask.tool == "Write":
+        if ask.tool == "Edit":
+            old, new, every = text_in(given, "old_string"), text_in(given, "new_string"), given.get("replace_all")
+            change = self._files.edit(path, old, new, all=every is True, folder=self._folder)
+        else:
+            before = self._files.text(path)
             after = given["content"] if isinstance(given.get("content"), str) else None
             if given.get("mode") == "append":
                 after = before + after if before is not None and after is not None else None
-        else:
-            old, new, every = text_in(given, "old_string"), text_in(given, "new_string"), given.get("replace_all")
-            after = replace_text(before, old, new, all=every is True) if before is not None else None
-            lines = edited_lines([(old, new)]) if after is None else None
-        self._files.track(path, after)
-        change = file_change(path, folder=self._folder, before=before, after=after, lines=lines)
-        if before is None and change.path in self._new and after is not None:
-            change = file_change(path, folder=self._folder, after=after, change="created")
+            self._files.track(path, after)
+            change = file_change(path, folder=self._folder, before=before, after=after)
+            if before is None and change.path in self._new and after is not None:
+                change = file_change(path, folder=self._folder, after=after, change="created")
         self._new.discard(change.path)
         yield change
 

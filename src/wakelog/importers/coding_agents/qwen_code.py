@@ -45,7 +45,7 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     labels = {"project": text_in(first, "cwd"), "branch": text_in(first, "gitBranch")}
     labels["agent_version"] = text_in(first, "version")
     origin = text_in(first, "sessionId") or path.stem
-    head = st.TranscriptHead(origin, NAME, labels={name: value for name, value in labels.items() if value})
+    head = st.TranscriptHead(origin, NAME, labels=labels)
     yield st.Transcript(head, lambda: _Reader().records(path))
 
 

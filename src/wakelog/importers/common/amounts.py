@@ -6,15 +6,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from wakelog.model.json_fields import whole_number
 from wakelog.model.usage import Usage
 
 TOKENS_MAX = 1 << 50
+CAMEL_CASE = {
+    "input": "inputTokens",
+    "output": "outputTokens",
+    "cache_read": "cacheReadTokens",
+    "cache_write": "cacheWriteTokens",
+}
+"""What several programs name the fields of their usage."""
 
 
 def read_usage(counts: Mapping[str, Any], **names: str) -> Usage:
     """The usage in an object. `names` says how it names each field."""
     return Usage(**{field: tokens(counts.get(name)) for field, name in names.items()})
+
+
+def read_whole_usage(counts: Mapping[str, Any], **names: str) -> Usage:
+    """Like read_usage, where the input includes what came from the cache and what went there."""
+    usage = read_usage(counts, **names)
+    return msgspec.structs.replace(usage, input=max(0, usage.input - usage.cache_read - usage.cache_write))
 
 
 def usage_sum(a: Usage, b: Usage) -> Usage:

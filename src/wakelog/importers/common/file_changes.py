@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os.path
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from wakelog.files.line_diff import counts
+from wakelog.importers.common.amounts import edited_lines
 from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_list, as_text, dicts_in
 
 UNKNOWN = "not in the transcript"
 CONTENT_MAX = 8 << 20
@@ -58,24 +62,17 @@ def patch_counts(hunks: Any) -> tuple[int, int] | None:
     """Lines added and removed by hunks, whose lines start with +, - or a space. None if there are no hunks."""
     if not isinstance(hunks, list):
         return None
-    added = removed = 0
-    for hunk in hunks:
-        for line in hunk.get("lines", ()) if isinstance(hunk, dict) else ():
-            if isinstance(line, str):
-                added += line.startswith("+")
-                removed += line.startswith("-")
-    return added, removed
+    return _count_signs(as_text(line) for hunk in dicts_in(hunks) for line in as_list(hunk.get("lines")))
 
 
 def diff_counts(diff: str) -> tuple[int, int]:
     """Lines added and removed by a unified diff."""
-    added = removed = 0
-    for line in diff.splitlines():
-        if line.startswith(("+++", "---")):
-            continue
-        added += line.startswith("+")
-        removed += line.startswith("-")
-    return added, removed
+    return _count_signs(line for line in diff.splitlines() if not line.startswith(("+++", "---")))
+
+
+def _count_signs(lines: Iterable[str]) -> tuple[int, int]:
+    signs = Counter(line[:1] for line in lines)
+    return signs["+"], signs["-"]
 
 
 def replace_text(text: str, old: str, new: str, *, all: bool = False) -> str | None:
@@ -106,6 +103,14 @@ class TrackedFiles:
         if text is not None and self._size + len(text) <= TRACKED_MAX:
             self._texts[path] = text
             self._size += len(text)
+
+    def edit(self, path: str, old: str, new: str, *, all: bool = False, **about: Any) -> FileChanged:
+        """Replaces a part of a file. If its content is unknown, the lines of the two parts are counted."""
+        before = self.text(path)
+        after = replace_text(before, old, new, all=all) if before is not None else None
+        self.track(path, after)
+        lines = edited_lines([(old, new)]) if after is None else None
+        return file_change(path, before=before, after=after, lines=lines, **about)
 
 
 def _relative(path: str, folder: str) -> str:

@@ -21,7 +21,7 @@ ZIP_HEADER = 30
 
 
 def decompress(file: IO[bytes], path: Path) -> IO[bytes]:
-    """The decompress content of an open file. Returns the file itself if it is not compressed."""
+    """The decompressed content of an open file. Returns the file itself if it is not compressed."""
     magic = file.read(4)
     file.seek(0)
     if magic.startswith(GZIP):

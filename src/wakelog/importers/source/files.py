@@ -20,10 +20,10 @@ from typing import IO, Any
 
 import msgspec
 
-from wakelog.errors import InvalidInputError, NotFoundError, UnsupportedError
+from wakelog.errors import InvalidInputError, NotFoundError, UnsupportedError, WakelogError
 from wakelog.importers.source.compressed_files import decompress
 from wakelog.importers.steps import SourceRecord
-from wakelog.model.json_fields import dicts_in
+from wakelog.model.json_fields import as_dict, dicts_in
 from wakelog.model.values import DEPTH_MAX, INT_MAX, RESERVED_KEYS, Value
 
 SAMPLE = 256 << 10
@@ -148,13 +148,17 @@ def open_source(path: Path) -> IO[bytes]:
     return decompress(file, path)
 
 
-def stat_of(path: Path) -> tuple[int, int]:
-    """Size and modification time in microseconds. If both are unchanged, so is the file."""
-    try:
-        found = path.stat()
-    except OSError as exc:
-        raise NotFoundError(f"{path} cannot be read: {exc.strerror}", kind="file-not-found") from exc
-    return found.st_size, found.st_mtime_ns // 1000
+def stat_of(*paths: Path) -> tuple[int, int]:
+    """The size of some files together, and the newest modification time in microseconds. If both are unchanged, so are
+    the files."""
+    size = changed = 0
+    for path in paths:
+        try:
+            found = path.stat()
+        except OSError as exc:
+            raise NotFoundError(f"{path} cannot be read: {exc.strerror}", kind="file-not-found") from exc
+        size, changed = size + found.st_size, max(changed, found.st_mtime_ns // 1000)
+    return size, changed
 
 
 class JsonLine(msgspec.Struct, frozen=True, gc=False):
@@ -225,6 +229,23 @@ def read_document(path: Path) -> Any:
         return decode_json(data.removeprefix(codecs.BOM_UTF8))
     except ValueError as exc:
         raise bad_transcript(f"{path} is not JSON: {exc}", "is the file complete? it was not changed") from exc
+
+
+def read_object(path: Path, what: str) -> dict[str, Any]:
+    """Reads a file that is one JSON object. The error for any other JSON says `what` the file is not."""
+    document = read_document(path)
+    if not isinstance(document, dict):
+        raise bad_transcript(f"{path} is not {what}", "it is JSON, but not an object")
+    return document
+
+
+def read_beside(path: Path) -> dict[str, Any]:
+    """The JSON object in a file beside a transcript. Empty if there is none, or if it is being rewritten just now: the
+    transcript does not depend on it."""
+    try:
+        return as_dict(read_document(path))
+    except WakelogError:
+        return {}
 
 
 def bad_transcript(message: str, hint: str) -> InvalidInputError:

@@ -31,3 +31,11 @@ def microseconds(given: object) -> int:
             if given * unit < YEAR_2100_S * 1_000_000:
                 return int(given * unit)
     return 0
+
+
+def local_microseconds(given: str) -> int:
+    """Reads ISO 8601 without a zone, in the zone of this machine."""
+    try:
+        return int(datetime.datetime.fromisoformat(given).astimezone().timestamp() * 1_000_000)
+    except (ValueError, OverflowError, OSError):
+        return 0

@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import WakelogError
 from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.claude_code.results import beyond_result, is_id, result_of
 from wakelog.importers.coding_agents.claude_code.user_lines import ended_task, typed_words, written_as
@@ -33,7 +32,7 @@ from wakelog.importers.source.files import (
     json_lines,
     line_records,
     moved_folders,
-    read_document,
+    read_beside,
 )
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.importers.writer.imported_records import COMMON
@@ -93,7 +92,7 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     agent = _AGENT_FILE.search(path.stem)
     labels = {label: first.get(key, "") for key, label in _LABELS.items()}
     if agent and (first.get("isSidechain") or first.get("agentId")):
-        above = text_in(_about_agent(path), "parentAgentId")
+        above = text_in(read_beside(path.with_suffix(".meta.json")), "parentAgentId")
         parent = f"{session}/agent-{above}" if is_id(above) else session
         head = st.TranscriptHead(f"{session}/agent-{agent[1]}", NAME, labels=labels, parent=parent)
     else:
@@ -102,14 +101,6 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
         labels["forked_from"] = text_in(as_dict(first.get("forkedFrom")), "sessionId")
         head = st.TranscriptHead(own, NAME, labels=labels)
     yield st.Transcript(head, lambda: EntryReader(head).records(path))
-
-
-def _about_agent(path: Path) -> dict[str, Any]:
-    """What the file beside a sub-agent's transcript says about the sub-agent."""
-    try:
-        return as_dict(read_document(path.with_suffix(".meta.json")))
-    except WakelogError:
-        return {}
 
 
 class EntryReader:
@@ -228,14 +219,14 @@ class EntryReader:
             yield st.LabelsStep({"title": title[:200]})
 
     def _enqueued(self, words: str) -> Iterator[st.Step]:
-        """What is put into the queue. Every prompt passes it, but only waits there while the agent works. A notice
-        comes again when the agent is told."""
+        """A text is put into the queue. Every prompt passes through it, but waits there only while the agent works. A
+        notice comes again as a line of its own when the agent reads it."""
         if self._is_working and written_as({}, words) != "notice":
             self._queued.append(words)
             yield st.MessageStep("user", words, name="queued")
 
     def _attached(self, value: dict[str, Any], attached: dict[str, Any], lane: str) -> Iterator[st.Step]:
-        """What the agent was told in the middle of a turn. Other attachments are for the program."""
+        """The agent reads a queued text in the middle of a turn. Other attachments are for the program."""
         words = attached.get("prompt")
         text = blocks_text(words)
         if attached.get("type") != "queued_command" or not (text.strip() or _has_other_than_text(words)):
@@ -311,7 +302,7 @@ class EntryReader:
                 yield st.PromptStep(typed_words(words), id=_turn_id(value))
 
     def _notice(self, value: dict[str, Any], words: Value, text: str, lane: str) -> Iterator[st.Step]:
-        """What the program tells the agent. An agent that rests goes to work: that is a turn which nobody asked for."""
+        """The program tells the agent something. If the agent was idle, this starts a turn that no person asked for."""
         if not self._is_working and not lane:
             yield from self._detect_rewind(value)
             yield st.PromptStep(None, id=_turn_id(value))

@@ -13,17 +13,15 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import WakelogError
 from wakelog.importers import steps as st
-from wakelog.importers.common.amounts import edited_lines, micros, tokens
+from wakelog.importers.common.amounts import CAMEL_CASE, micros, read_whole_usage
 from wakelog.importers.common.chat import call_block, join_texts, json_or_text, listed_records, text_block
-from wakelog.importers.common.file_changes import TrackedFiles, file_change, replace_text
+from wakelog.importers.common.file_changes import TrackedFiles, file_change
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import Sample, bad_transcript, home_files, json_digest, read_document, stat_of
+from wakelog.importers.source.files import Sample, home_files, json_digest, read_beside, read_object, stat_of
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_dict, as_text, dicts_in, text_in, without_fields
-from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
 NAME = "cline-sessions"
@@ -41,26 +39,16 @@ def recognises(found: Sample) -> bool:
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
-    document = read_document(path)
-    if not isinstance(document, dict):
-        raise bad_transcript(f"{path} is not a session of Cline", "it is JSON, but not an object")
+    document = read_object(path, "a session of Cline")
     origin = path.name.removesuffix(END) if path.name.endswith(END) else text_in(document, "sessionId")
     beside = path.with_name(f"{origin}.json")
-    about = _about(beside)
+    about = read_beside(beside)
     version = text_in(as_dict(document.get("origin")), "version")
     title = text_in(as_dict(about.get("metadata")), "title")
     labels = {"project": text_in(about, "cwd"), "agent_version": version, "title": title[:200]}
-    stats = [stat_of(each) for each in (path, beside) if each.is_file()]
-    head = st.TranscriptHead(origin or path.stem, AGENT, labels={k: v for k, v in labels.items() if v})
-    changed = (sum(s[0] for s in stats), max(s[1] for s in stats))
+    head = st.TranscriptHead(origin or path.stem, AGENT, labels=labels)
+    changed = stat_of(*(each for each in (path, beside) if each.is_file()))
     yield st.Transcript(head, lambda: listed_records(document.get("messages"), "message", _Reader().record), changed)
-
-
-def _about(path: Path) -> dict[str, Any]:
-    try:
-        return as_dict(read_document(path)) if path.is_file() else {}
-    except WakelogError:
-        return {}  # it is rewritten all the time; the conversation matters
 
 
 class _Reader:
@@ -99,7 +87,7 @@ class _Reader:
             own,
             said,
             model=text_in(as_dict(message.get("modelInfo")), "id"),
-            usage=_usage(used),
+            usage=read_whole_usage(used, **CAMEL_CASE),
             cost_micros=micros(used.get("cost")),
             is_last=not asks,
         )
@@ -139,16 +127,4 @@ class _Reader:
             self._files.track(path, new)
             yield file_change(path, after=new, change="created")
             return
-        before, old = self._files.text(path), text_in(given, "old_text")
-        after = replace_text(before, old, new) if before is not None else None
-        self._files.track(path, after)
-        lines = None if after is not None else edited_lines([(old, new)])
-        yield file_change(path, before=before, after=after, lines=lines)
-
-
-def _usage(given: dict[str, Any]) -> Usage:
-    heard, read, written, answered = (
-        tokens(given.get(name)) for name in ("inputTokens", "cacheReadTokens", "cacheWriteTokens", "outputTokens")
-    )
-    # The input contains what came from the cache and what went there.
-    return Usage(input=max(0, heard - read - written), cache_read=read, cache_write=written, output=answered)
+        yield self._files.edit(path, text_in(given, "old_text"), new)

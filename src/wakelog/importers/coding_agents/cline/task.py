@@ -65,9 +65,9 @@ def recognises(found: Sample) -> bool:
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
     seen = path.with_name(SEEN)
-    stats = [stat_of(each) for each in (path, seen) if each.is_file()]
+    stat = stat_of(*(each for each in (path, seen) if each.is_file()))
     head = st.TranscriptHead(path.resolve().parent.name if path.name == FILE else path.stem, NAME)
-    yield st.Transcript(head, partial(_records, path), (sum(s[0] for s in stats), max(s[1] for s in stats)))
+    yield st.Transcript(head, partial(_records, path), stat)
 
 
 class SeenRequest(msgspec.Struct, frozen=True):

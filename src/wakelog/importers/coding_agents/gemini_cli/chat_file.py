@@ -22,14 +22,13 @@ from wakelog.importers.source.files import (
     JsonLine,
     RecordIds,
     Sample,
-    bad_transcript,
     digest,
     files_in,
     json_digest,
     json_lines,
     line_records,
     moved_folders,
-    read_document,
+    read_object,
 )
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.json_fields import as_list, as_text, dicts_in, without_fields
@@ -61,9 +60,7 @@ def recognises(found: Sample) -> bool:
 def transcripts(path: Path) -> Iterator[st.Transcript]:
     is_log = _is_log(path)
     headers = (line.value for line in json_lines(path) if line.value and "sessionId" in line.value)
-    header = next(headers, {}) if is_log else read_document(path)
-    if not isinstance(header, dict):
-        raise bad_transcript(f"{path} is not a session of Gemini CLI", "it is JSON, but not an object")
+    header = next(headers, {}) if is_log else read_object(path, "a session of Gemini CLI")
     origin = as_text(header.get("sessionId") or header.get("id")) or path.name.split(".")[0]
     is_agent = header.get("kind") == "subagent" and path.parent.name != "chats"
     labels = {"project": _project(path, header)}

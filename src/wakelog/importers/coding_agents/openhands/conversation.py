@@ -7,16 +7,18 @@ of its own. Times have no zone: they are the machine's.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from wakelog.errors import WakelogError
 from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.openhands.events_v1 import EventReader
-from wakelog.importers.common.amounts import micros, tokens
-from wakelog.importers.source.files import Sample, bad_transcript, digest, home_files, read_document, stat_of
+from wakelog.importers.common.amounts import micros, read_whole_usage, tokens
+from wakelog.importers.source.files import Sample, digest, home_files, read_document, read_object, stat_of
+from wakelog.importers.source.timestamps import local_microseconds
 from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in
 from wakelog.model.usage import Usage
 
@@ -37,17 +39,11 @@ def is_event_file(path: Path) -> bool:
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
-    state = read_document(path)
-    if not isinstance(state, dict):
-        raise bad_transcript(f"{path} is not a conversation of OpenHands", "it is JSON, but not an object")
+    state = read_object(path, "a conversation of OpenHands")
     files = sorted(path.parent.glob(EVENTS))
-    stats = [stat_of(each) for each in (path, *files)]
     labels = {"project": text_in(as_dict(state.get("workspace")), "working_dir")}
-    head = st.TranscriptHead(
-        text_in(state, "id") or path.resolve().parent.name, AGENT, labels={k: v for k, v in labels.items() if v}
-    )
-    changed = (sum(s[0] for s in stats), max(s[1] for s in stats))
-    yield st.Transcript(head, lambda: _records(state, files), changed)
+    head = st.TranscriptHead(text_in(state, "id") or path.resolve().parent.name, AGENT, labels=labels)
+    yield st.Transcript(head, lambda: _records(state, files), stat_of(path, *files))
 
 
 def _records(state: dict[str, Any], files: list[Path]) -> Iterator[tuple[st.SourceRecord, int]]:
@@ -73,7 +69,7 @@ def _records(state: dict[str, Any], files: list[Path]) -> Iterator[tuple[st.Sour
         if event.get("kind") == "ObservationEvent" and text_in(event, "tool_name") == "finish":
             named.append((f"{id}/end", st.TurnEndStep()))
         own = f"{id}.used" if any(name == f"{id}/used" for name, _ in named) else id
-        yield st.named_record(own, named, _local_time(text_in(event, "timestamp")), rest), size
+        yield st.named_record(own, named, local_microseconds(text_in(event, "timestamp")), rest), size
     for id, cost in usages.others():
         yield st.named_record(f"usage-{id}", [(f"usage-{id}", cost)], 0, None), 0
     if files and state.get("execution_status") == "stuck":
@@ -125,19 +121,7 @@ class _Usages:
 
 
 def _usage(given: dict[str, Any]) -> Usage:
-    cached, written = tokens(given.get("cache_read_tokens")), tokens(given.get("cache_write_tokens"))
+    caches = {"cache_read": "cache_read_tokens", "cache_write": "cache_write_tokens"}
+    usage = read_whole_usage(given, input="prompt_tokens", output="completion_tokens", **caches)
     reasoned = tokens(given.get("reasoning_tokens"))
-    return Usage(
-        input=max(0, tokens(given.get("prompt_tokens")) - cached - written),
-        cache_read=cached,
-        cache_write=written,
-        output=max(0, tokens(given.get("completion_tokens")) - reasoned),
-        reasoning=reasoned,
-    )
-
-
-def _local_time(given: str) -> int:
-    try:
-        return int(datetime.datetime.fromisoformat(given).astimezone().timestamp() * 1_000_000)
-    except (ValueError, OverflowError, OSError):
-        return 0
+    return msgspec.structs.replace(usage, output=max(0, usage.output - reasoned), reasoning=reasoned)
