@@ -94,6 +94,19 @@ def test_show_reads_events_and_turns_beside_the_hole(cli: Cli, store: Path) -> N
     assert "question 2" in around.out
 
 
+@pytest.mark.parametrize("command", [["flag", "ls"], ["watch", "--once"]])
+def test_flags_of_other_sessions_are_listed_beside_a_damaged_one(cli: Cli, store: Path, command: list[str]) -> None:
+    with open_store(store) as opened:
+        for name in ("second", "third"):
+            opened.resume(name).monitors.flag("odd", f"odd in {name}")
+        list(opened.index.sessions(limit=1))
+    flip(store, "records", "second", 3)
+    listed = cli(*command, "--store", str(store))
+    assert "odd in third" in listed.out
+    assert "second" in listed.err
+    assert "cannot be read" in listed.err
+
+
 @pytest.mark.parametrize("form", ["ndjson", "json", "md"])
 def test_export_writes_what_is_left_and_names_the_hole(cli: Cli, store: Path, form: str) -> None:
     flip(store, "records", "second", 3)

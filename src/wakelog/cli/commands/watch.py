@@ -78,7 +78,7 @@ def watch_command(
 def _once(ctx: CommandContext, watcher: Watcher, chosen: Session[Any] | None, everything: bool, dry_run: bool) -> int:
     raised = [*_findings(ctx, watcher.look()), *_findings(ctx, watcher.tick())]
     new = {(r.session, r.finding.flag) for r in raised}
-    found = {(s.id, flag.name): (s, flag) for s in _flagged(ctx, chosen, everything) for flag in flags_of(s)}
+    found = {(s.id, flag.name): (s, flag) for s, flag in _standing(ctx, chosen, everything)}
     for result in raised if dry_run else ():
         key = (result.session, result.finding.flag)
         if result.finding.is_over:
@@ -104,13 +104,23 @@ def _once(ctx: CommandContext, watcher: Watcher, chosen: Session[Any] | None, ev
     return NO if standing else 0
 
 
-def _flagged(ctx: CommandContext, chosen: Session[Any] | None, everything: bool) -> Iterator[Session[Any]]:
+def _standing(
+    ctx: CommandContext, chosen: Session[Any] | None, everything: bool
+) -> Iterator[tuple[Session[Any], StandingFlag]]:
+    """The raised flags of the chosen session, or of all. A session that cannot be read is reported and left out."""
     if chosen is not None:
-        yield chosen
+        yield from ((chosen, flag) for flag in flags_of(chosen))
         return
     for info in ctx.store.index.every_session(live=None if everything else True):
-        if info.flags and not info.damaged:
-            yield ctx.store.resume(info.id)
+        if not info.flags:
+            continue
+        try:
+            session = ctx.store.resume(info.id)
+            flags = flags_of(session)
+        except (NotFoundError, CorruptLogError) as exc:
+            ctx.warn(f"{label(info)} cannot be read: {inert(exc.message)}")
+        else:
+            yield from ((session, flag) for flag in flags)
 
 
 def _follow(ctx: CommandContext, watcher: Watcher) -> None:
@@ -195,7 +205,8 @@ def ls(ctx: CommandContext, session: str, everything: bool) -> int:
     Example:
       wakelog flag ls --json
     """
-    found = [(s, flag) for s in _sessions(ctx, session, everything) for flag in flags_of(s)]
+    chosen = ctx.session(session) if session or ctx.names_session else None
+    found = [*_standing(ctx, chosen, everything)]
     rows = [flag_cells(ctx, str(s), flag) for s, flag in found]
     data = [plain_flag(s, flag) for s, flag in found]
     return ctx.answer_found("flags", data, data, lambda: lay_out(ctx, FLAG_COLUMNS, rows), "no flag is raised")
@@ -246,16 +257,3 @@ def clear(ctx: CommandContext, session: str, name: str, why: str) -> None:
 def _answer_flag(ctx: CommandContext, session: Session[Any], name: str, seq: int, done: str) -> None:
     data = {**identity(session), "flag": name, "seq": seq}
     ctx.answer("flag", data, f"{label(session)}: {inert_line(name)} is {done}, as e{seq}")
-
-
-def _sessions(ctx: CommandContext, session: str, everything: bool) -> list[Session[Any]]:
-    if session or ctx.names_session:
-        return [ctx.session(session)]
-    found = []
-    for info in ctx.store.index.every_session(live=None if everything else True):
-        if info.flags:
-            try:
-                found.append(ctx.store.resume(info.id))
-            except (NotFoundError, CorruptLogError) as exc:
-                ctx.warn(f"{label(info)} cannot be read: {inert(exc.message)}")
-    return found
