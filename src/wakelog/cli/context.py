@@ -22,7 +22,7 @@ from wakelog import errors
 from wakelog.cli.errors import NO, wants_color
 from wakelog.cli.options import complete_names, store_option
 from wakelog.cli.render.results import plain, show
-from wakelog.cli.text import fold_list, inert_json, inert_line
+from wakelog.cli.text import fold_list, inert_json, inert_line, with_known_signs
 
 if TYPE_CHECKING:
     # Only commands that read a store import these: help, completion and a server's first answer do without.
@@ -235,7 +235,7 @@ class CommandContext:
 
     def say(self, line: str = "") -> None:
         """Adds a line to the answer for people."""
-        self._lines.append(line if self.color else click.unstyle(line))
+        self._lines.append(with_known_signs(line if self.color else click.unstyle(line)))
         if not self.use_pager and len(self._lines) >= 500:
             self._flush()
 
@@ -270,7 +270,7 @@ class CommandContext:
         self._note(f"{click.style('warning:', fg='yellow')} {message}")
 
     def _note(self, text: str) -> None:
-        click.echo(text, err=True, color=self._colors_notes)
+        click.echo(with_known_signs(text), err=True, color=self._colors_notes)
 
     def style(self, text: str, **how: Any) -> str:
         return click.style(text, **how) if self.color and text else text

@@ -21,6 +21,7 @@ _BEYOND_ASCII = re.compile("[^\t\n -~]")
 _BREAKS = re.compile(r"[\n\t]")
 
 _GLYPHS = {  # in Unicode, and in ASCII where the terminal has nothing better
+    "check": ("✔", "+"),
     "done": ("●", "*"),
     "failed": ("✗", "x"),
     "open": ("◐", "~"),
@@ -41,11 +42,17 @@ _GLYPHS = {  # in Unicode, and in ASCII where the terminal has nothing better
     "dash": ("–", "-"),
     "first": ("◀", "<<"),
 }
+_IN_ASCII = str.maketrans(dict(_GLYPHS.values()))
 
 
 def glyph(name: str) -> str:
     """A sign, in ASCII where the terminal has nothing better."""
     return _GLYPHS[name][_is_plain()]
+
+
+def with_known_signs(line: str) -> str:
+    """The line with our signs in ASCII, where the terminal has nothing better."""
+    return line.translate(_IN_ASCII) if _is_plain() and not line.isascii() else line
 
 
 def _is_plain() -> bool:

@@ -83,7 +83,7 @@ def test_wide_characters_are_counted_as_wide(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_ascii_terminals_get_ascii(look: Cli) -> None:
-    for args in EVERY:
+    for args in (*EVERY, ("verify",), ("calls",), ("op", "log"), ("store", "check")):
         result = look(*args, env={"WAKELOG_ASCII": "1"})
         if args[0] not in ("query", "search"):  # these show words of the index, whose marks are its own
             assert result.out.isascii(), args
