@@ -8,6 +8,7 @@ from tests.insight.turns import Scene
 from wakelog.insight.acts import act_of, files_of, works_on_files
 from wakelog.insight.blocks import Did
 from wakelog.insight.checks import find_checks
+from wakelog.insight.derivation import minor_findings
 
 
 def _checks(scene: Scene) -> list[tuple[str, int]]:
@@ -128,3 +129,16 @@ def test_what_is_installed_elsewhere_is_no_file_of_the_project(command: str) -> 
 )
 def test_a_tool_for_files_is_known_by_its_name(tool: str, is_work: bool) -> None:
     assert works_on_files(Did(1, tool, "read", {}, "succeeded")) is is_work
+
+
+def test_a_check_without_a_result_is_not_shown_by_default() -> None:
+    found = list(find_checks(Scene().runs("make test | head -1", "").runs("ruff check .", "All checks passed!").done()))
+    assert [f.detail for f in found] == ["test unknown", "lint pass"]
+    assert minor_findings(found, 2) == found[:1]
+
+
+def test_where_an_export_left_all_outputs_out_nothing_has_passed() -> None:
+    scene = Scene().runs("cat a.py").edits("a.py", output="").runs("tsc --noEmit")
+    assert _checks(scene) == [("types unknown", 1)]
+    assert _checks(Scene().runs("cat a.py", "x").edits("a.py", output="").runs("tsc --noEmit")) == [("types pass", 1)]
+    assert _checks(Scene().runs("tsc --noEmit")) == [("types pass", 1)]
