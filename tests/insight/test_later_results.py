@@ -142,3 +142,9 @@ def test_where_an_export_left_all_outputs_out_nothing_has_passed() -> None:
     assert _checks(scene) == [("types unknown", 1)]
     assert _checks(Scene().runs("cat a.py", "x").edits("a.py", output="").runs("tsc --noEmit")) == [("types pass", 1)]
     assert _checks(Scene().runs("tsc --noEmit")) == [("types pass", 1)]
+
+
+def test_lines_picked_out_of_a_test_run_do_not_tell_how_it_ended() -> None:
+    picked = Scene().runs("go test ./lamp 2>&1 | grep 'bulb:' | head -3", "lamp.go:12 bulb: on")
+    assert _checks(picked) == [("test unknown", 1)]
+    assert _checks(Scene().runs("go test ./lamp 2>&1 | grep FAIL", "--- FAIL: TestBulb")) == [("test fail", 1)]

@@ -287,10 +287,8 @@ def test_a_command_of_a_chat_is_no_goal() -> None:
         ("I get a 500 when I save", "failure_report"),
         ("I'm getting a RangeError in the second row", "failure_report"),
         ("I cleared the cache. Problem persists.", "failure_report"),
-        ("the names come from the supplier, so please don't translate any of them", "correction"),
         ("nop you swapped the two", "correction"),
         ("THE SUM GOES BELOW THE TABLE", "correction"),
-        ("A few tweaks. Make the title bold and drop the icon", "redirect"),
     ],
 )
 def test_a_reaction_in_plain_words(words: str, kind: str) -> None:
@@ -308,7 +306,6 @@ def test_a_reaction_in_plain_words(words: str, kind: str) -> None:
         "the header should be blue at night",
         "Error messages need a title",
         "PERFECT, THAT IS EXACTLY RIGHT",
-        "A few questions. Where is the title set",
     ],
 )
 def test_a_limit_and_a_hint_reject_nothing(words: str) -> None:

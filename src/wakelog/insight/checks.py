@@ -123,6 +123,9 @@ def _result(call: Did) -> str:
         return "pass"
     if still_runs(call.output) or call.outcome == "uncertain" or _is_in_background(call):
         return "unknown"
+    # Lines of a test run that a filter picked out do not tell how it ended.
+    if is_lost and any(kind == "test" for kind, _ in checks) and any(c.program in _FILTERS for c in commands):
+        return "unknown"
     # Where the exit code is lost, a linter or compiler that complains names a place, and one that says nothing found
     # nothing.
     if is_lost and _PLACE.search(call.output):

@@ -136,12 +136,6 @@ _TOO_MUCH: Final = phrases(
     amiss="wrong, broken, blank, gone, messed up, misaligned, cut off",
 )
 """To a coding agent, it is not as it should be."""
-_MENDS: Final = re.compile(
-    r"(?:(?:just|only|an?|(?:a )?couple(?: of)?|few|some|small|minor|more|quick|last) ){1,4}"
-    r"(?:changes|tweaks|corrections|adjustments|fixes) *[.:!]",
-    re.IGNORECASE,
-)
-"""At the start, it says that the work needs changes."""
 _PLEASED: Final = re.compile(r"(?:YES|YEAH|OK|GO|PLEASE|THANK|GREAT|GOOD|NICE|PERFECT|LOVE|WOW)")
 SHOUTED: Final = range(12, 300)
 """How many characters a shout has."""
@@ -306,8 +300,8 @@ def _score_kinds(text: str, place: int, question: _Question) -> Iterator[tuple[i
         yield (1 if is_limit or is_plain_no else 3), "correction"
     if place < 3 and not question.is_service and _TOO_MUCH.search(text) and not _SUPPOSES.search(text):
         yield 3, "correction"
-    if place == 0 and not question.is_service and (_MENDS.match(text) or _is_shouted(text)):
-        yield 3, "redirect" if _MENDS.match(text) else "correction"
+    if place == 0 and not question.is_service and _is_shouted(text):
+        yield 3, "correction"
     if place == 0 and not is_answer and not question.is_service and _OUGHT.match(text) and not text.endswith("?"):
         yield 3, "redirect"
     if _DOUBTS.match(text) or _MOVES_ON.match(text):

@@ -39,8 +39,6 @@ WEIGHTS: Final = {
 }
 """What each sign adds to a score."""
 SCORE_MIN: Final = 3
-WORDS_SCORE: Final = 2
-"""Where the agent has only looked so far, its words are about what it found: not shown by default."""
 READ_MAX: Final = 8
 """How many sentences of a text are read."""
 REPEAT_WITHIN: Final = 3
@@ -95,16 +93,15 @@ def _told(blocks: Sequence[Block]) -> Iterator[Finding]:
     """What the agent says it gives up."""
     last_place, last_words = -10, frozenset[str]()
     tried: Did | None = None
-    has_tried = has_changed = False
+    has_changed = False
     for place, block in enumerate(blocks):
         if isinstance(block, Did):
             tried = block
-            has_tried = has_tried or act_of(block) != "look"
             has_changed = has_changed or _changes(block)
             continue
         if block.who == "user" or not is_english(block.text):
             continue
-        score, sentence = _best_sentence(block.text, tried, has_tried=has_tried, has_changed=has_changed)
+        score, sentence = _best_sentence(block.text, tried, has_changed=has_changed)
         if sentence is None:
             continue
         words = content_words(sentence.text)
@@ -126,7 +123,7 @@ def _changes(call: Did) -> bool:
     return is_effect and not has_gone_wrong(call) and not is_scratch(call)
 
 
-def _best_sentence(text: str, tried: Did | None, *, has_tried: bool, has_changed: bool) -> tuple[int, Sentence | None]:
+def _best_sentence(text: str, tried: Did | None, *, has_changed: bool) -> tuple[int, Sentence | None]:
     """The sentence that gives something up, and its score."""
     around = _signs_of_try(tried)
     sentences = sentences_of(text)
@@ -145,9 +142,9 @@ def _best_sentence(text: str, tried: Did | None, *, has_tried: bool, has_changed
             signs.add("not given up")
         score = sum(WEIGHTS[sign] for sign in signs | around)
         if score >= SCORE_MIN:
-            is_tried = has_tried or tried is None or bool(signs & {"refuted", "own flaw"})
-            return (score if is_tried else WORDS_SCORE), sentence
-    is_still = has_changed and bool(sentences) and bool(failure_cues.STILL.match(sentences[0].text))
+            return score, sentence
+    is_vain = has_changed and tried is not None and has_gone_wrong(tried)
+    is_still = is_vain and bool(sentences) and bool(failure_cues.STILL.match(sentences[0].text))
     return (SCORE_MIN, sentences[0]) if is_still else (0, None)
 
 

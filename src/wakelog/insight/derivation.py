@@ -166,10 +166,10 @@ def minor_findings(found: list[Finding], steps: int) -> list[Finding]:
 
 
 def _is_weak(finding: Finding) -> bool:
-    """Whether a setback is only a guess, or a check has no result."""
+    """Whether nobody says that a change of approach is one, or a check has no result."""
     if finding.kind == "check":
         return finding.detail.endswith(" unknown")
-    return finding.kind in ("approach_change", "dead_end") and finding.score < DEFAULT_SCORE
+    return finding.kind == "approach_change" and finding.score < DEFAULT_SCORE
 
 
 def _ranked(found: list[Finding], kind: str) -> list[Finding]:

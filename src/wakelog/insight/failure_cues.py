@@ -81,9 +81,7 @@ WANTED: Final = phrases(
 REFUTED: Final = phrases(
     r"""
     (?:is|was|'s)(?: probably)?(?: not|n't) the (?:issue|problem|cause|case|reason|bug|culprit)
-    (?:must be|is|are) elsewhere|not it,? either|red herring|dead end|refuted
-    (?:that|this|which) rules? (?:it |that |this )?out|ruled (?:it |that |this )?out
-    (?:that|this)(?:'s| is| was) not it\b|back to square one|in circles|barking up the wrong
+    (?:must be|is|are) elsewhere|not it,? either|red herring|dead end|ruled? out|refuted
     wrong (?:approach|track|direction|path|assumption|theory)|i was wrong
     not the (?:right|correct) (?:one|file|place|approach|fix)
     (?:hypothesis|theory|assumption) (?:is|was|turned out) (?:wrong|incorrect|false|not)
@@ -96,7 +94,6 @@ FAILED: Final = phrases(
     <tried> (?:did not|didn't|does not|doesn't|will not|won't|had no|has no)(?: \w+)? <work>
     (?:didn't|did not|doesn't|does not)(?: seem to)? work|did(?: not|n't) (?:succeed|help)|(?:won't|will not) work
     (?:error|issue|problem|failure|bug) (?:still )?persists|no luck|ha[ds] no effect
-    made no difference|did(?: not|n't) make (?:any|a) difference
     still (?:\w+ly )?<bad>
     still no (?!need|longer|problem|issue)\w+|still not \w+|still \w+n't
     same (?:\w+ )?(?:error|failure|result)s?(?: again)?
