@@ -148,3 +148,10 @@ def test_lines_picked_out_of_a_test_run_do_not_tell_how_it_ended() -> None:
     picked = Scene().runs("go test ./lamp 2>&1 | grep 'bulb:' | head -3", "lamp.go:12 bulb: on")
     assert _checks(picked) == [("test unknown", 1)]
     assert _checks(Scene().runs("go test ./lamp 2>&1 | grep FAIL", "--- FAIL: TestBulb")) == [("test fail", 1)]
+
+
+def test_what_an_export_left_of_an_output_does_not_tell_how_a_check_ended() -> None:
+    cut = "> lamp@1.0.0 test\n> vitest run\n… +56 lines (ctrl+o to expand)"
+    assert _checks(Scene().runs("npm test 2>&1 | tail -80", cut)) == [("test unknown", 1)]
+    assert _checks(Scene().runs("npm test", cut)) == [("test pass", 1)]
+    assert _checks(Scene().runs("npm test 2>&1 | tail -80", f"{cut}\n9 passed")) == [("test pass", 1)]

@@ -289,6 +289,7 @@ def test_a_command_of_a_chat_is_no_goal() -> None:
         ("I cleared the cache. Problem persists.", "failure_report"),
         ("nop you swapped the two", "correction"),
         ("THE SUM GOES BELOW THE TABLE", "correction"),
+        ("I want you to instead list the open orders", "redirect"),
     ],
 )
 def test_a_reaction_in_plain_words(words: str, kind: str) -> None:

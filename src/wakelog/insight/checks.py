@@ -54,6 +54,8 @@ _ONLY_CODE: Final = re.compile(r"(?:[\w ]*\bexit(?:ed)?(?: with)?[ _]?(?:code|st
 """Nothing, or only that the exit code is 1: a filter found no line."""
 MUTE_MIN: Final = 3
 """If so many calls and all others of a turn have no output, an export left the outputs out."""
+_CUT: Final = re.compile(r"^\s*(?:…|\.\.\.) \+\d+ lines\b", re.MULTILINE)
+"""Where an export cut an output."""
 _FILTERS: Final = frozenset({"grep", "egrep", "rg", "findstr", "Select-String"})
 _TALKERS: Final = frozenset({"npm", "yarn", "pnpm", "bun", "vite", "next", "gradle", "gradlew", "mvn", "dotnet"})
 """Programs that say at least what they run; an export may leave that out."""
@@ -123,8 +125,9 @@ def _result(call: Did) -> str:
         return "pass"
     if still_runs(call.output) or call.outcome == "uncertain" or _is_in_background(call):
         return "unknown"
-    # Lines of a test run that a filter picked out do not tell how it ended.
-    if is_lost and any(kind == "test" for kind, _ in checks) and any(c.program in _FILTERS for c in commands):
+    # Lines that a filter picked out of a test run, or that an export left of an output, do not tell how it ended.
+    is_filtered = any(kind == "test" for kind, _ in checks) and any(c.program in _FILTERS for c in commands)
+    if is_lost and (is_filtered or _CUT.search(call.output)):
         return "unknown"
     # Where the exit code is lost, a linter or compiler that complains names a place, and one that says nothing found
     # nothing.

@@ -158,7 +158,7 @@ _REDIRECTS: Final = phrases(
 )
 _MOVES_ON: Final = re.compile(
     r"(?:(?:ok|okay|great|good|perfect|nice|thanks|alright|and)[,.! ]+)*(?:(?:now|next|then|also),? "
-    r"(?!(?:it|i|we|the|there|this|that)\b)\w+|i (?:need|want) you to\b)",
+    r"(?!(?:it|i|we|the|there|this|that)\b)\w+|i (?:need|want) you to\b(?! instead))",
     re.IGNORECASE,
 )
 """It asks for the next thing, so it rejects nothing."""

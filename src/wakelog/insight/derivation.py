@@ -150,8 +150,8 @@ def _item(finding: Finding, turn: int, words: str, reason: str, calls: list[Did]
 
 
 def minor_findings(found: list[Finding], steps: int) -> list[Finding]:
-    """What is hidden by default: weak decisions, and what is beyond the limit for a turn. A decision that changes the
-    approach is shown with the change, so it takes no room."""
+    """What is hidden by default: weak decisions, silent changes, checks without a result, and what is beyond the limit
+    for a turn. A decision that changes the approach is shown with the change, so it takes no room."""
     room = min(SHOWN_MAX, max(SHOWN_MIN, steps // CALLS_PER_ITEM))
     hidden = [f for kind in ("approach_change", "dead_end") for f in _ranked(found, kind)[room:]]
     hidden += [f for f in found if f not in hidden and _is_weak(f)]
