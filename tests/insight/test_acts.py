@@ -310,3 +310,25 @@ def test_only_files_of_the_project_are_listed(tool: str, given: dict[str, str], 
     [call] = Scene().calls(tool, given).done().blocks
     assert isinstance(call, Did)
     assert files_of(call) == files
+
+
+@pytest.mark.parametrize(
+    ("command", "act"),
+    [
+        ("gh pr view 4", "look"),
+        ("gh pr create --title x", "run"),
+        ("gh api repos/a/b", "look"),
+        ("curl -s localhost:8080/rows", "look"),
+        ("curl -X POST localhost:8080/rows", "run"),
+        ("curl localhost:8080/rows -d a=1", "run"),
+        ("pnpm list --depth 0", "look"),
+        ("docker compose logs web", "look"),
+        ("docker ps -a", "look"),
+        ("docker restart web", "run"),
+        ("npm run status", "run"),
+        ("systemctl status web", "look"),
+    ],
+)
+def test_a_program_that_only_shows_something_looks(command: str, act: str) -> None:
+    [call] = [b for b in Scene().runs(command, "done").blocks if isinstance(b, Did)]
+    assert act_of(call) == act

@@ -2,6 +2,7 @@
 
 from tests.insight.turns import Scene
 from wakelog.insight.blocks import Finding
+from wakelog.insight.derivation import minor_findings
 from wakelog.insight.failures import find_failures
 from wakelog.insight.rules import Carry, derive
 
@@ -276,3 +277,71 @@ def test_to_go_on_after_a_report_is_no_dead_end() -> None:
     for words in ("Let me fix the cache then.", "I see the total is still wrong, you are still getting the old one."):
         found = _after_work(Scene().user("still the same").says(words).edits("app.py"))
         assert not [f for f in found if f.kind == "dead_end"]
+
+
+def test_a_dead_end_told_again_after_another_change_is_another_one() -> None:
+    scene = (
+        Scene().edits("a.css").runs("shot page", "page.png").says("The header is still broken. Let me see the grid.")
+    )
+    scene.runs("cat grid.css", "gap").says("The header is still broken, as I said.")
+    assert len(_of(scene, "dead_end")) == 1
+    scene.edits("b.css").runs("shot page", "page.png").says("The header is still broken.")
+    first, second = _of(scene, "dead_end")
+    assert scene.quote(first) == scene.quote(second) == "The header is still broken."
+    assert first.calls != second.calls
+
+
+def test_what_is_still_so_is_a_dead_end_only_if_a_call_failed_after_a_change() -> None:
+    for words, is_end in (("Still 12 rows.", True), ("Still works fine.", False), ("Still need the key.", False)):
+        scene = Scene().edits("load.py").runs("python count.py", "12", fails=True).says(words)
+        assert bool(_of(scene, "dead_end")) is is_end, words
+    assert not _of(Scene().runs("python count.py", "12", fails=True).says("Still 12 rows."), "dead_end")
+    assert not _of(Scene().edits("load.py").runs("python count.py", "12").says("Still 12 rows."), "dead_end")
+
+
+def test_one_failure_that_is_left_is_no_dead_end() -> None:
+    scene = Scene().edits("a.py").runs("pytest", "8 passed, 1 failed", fails=True)
+    assert not _of(scene.says("Only the test of the header still fails."), "dead_end")
+
+
+def test_an_own_guess_that_was_wrong_is_a_dead_end_after_a_look() -> None:
+    scene = Scene().calls("Read", {"file_path": "cache.py"}, effect="read", output="text")
+    scene.says("My first guess was wrong: the cache is not even read here.")
+    assert len(_of(scene, "dead_end")) == 1
+
+
+def test_a_silent_change_is_not_shown_by_default() -> None:
+    scene = Scene().runs("deploy app --region a", "unknown flag: --region").runs("deploy app -r a", "error: no region")
+    [found] = _of(scene.runs("deploy app --zone a", "done"), "approach_change")
+    assert found in minor_findings([found], 3)
+
+
+def test_a_change_that_the_user_undoes_is_a_correction_and_a_dead_end() -> None:
+    scene = Scene().user("round the totals").says("I'll round them up.").edits("bill.py").user("/undo")
+    found = {f.kind: f for f in derive(scene.done(), Carry())}
+    assert scene.quote(found["dead_end"]) == scene.quote(found["correction"]) == "/undo"
+    assert found["dead_end"].calls == (1002,)
+    later = {f.kind: f for f in _after_work(Scene().user("/undo"))}
+    assert later["dead_end"].calls == (2,)
+    assert not _of(Scene().user("what is open?").says("Nothing.").user("/undo"), "dead_end")
+
+
+def test_what_an_earlier_turn_changed_can_be_taken_back() -> None:
+    scene = Scene().user("the page must not know that").says("I'll revert the page and move the rule into the field.")
+    [found] = [f for f in _after_work(scene.edits("app.py")) if f.kind == "dead_end"]
+    assert found.calls == (2, 1002)
+    other = Scene().user("and the tests?").says("I'll revert the page and move the rule into the field.")
+    assert not [f for f in _after_work(other.edits("b.py")) if f.kind == "dead_end"]
+
+
+def test_a_way_with_problems_is_given_up() -> None:
+    scene = Scene().calls("Write", {"file_path": "clean.js"}, effect="write", output="ok")
+    scene.says("The script route has loader problems. I'll clear the table in the console.").runs("psql -c x", "ok")
+    assert [scene.quote(f) for f in _of(scene, "dead_end")] == ["The script route has loader problems."]
+
+
+def test_a_new_way_is_a_change_also_after_a_tool_that_only_shows() -> None:
+    scene = Scene().edits("a.json").runs("pnpm install", "done").runs("cat link", "wrong").says("Still wrong!")
+    scene.runs("pnpm list", "a 1.0").says("It is listed. Let me try a clean install:").runs("pnpm install -f", "done")
+    [found] = _of(scene, "approach_change")
+    assert scene.quote(found) == "Let me try a clean install:"

@@ -8,6 +8,7 @@ from tests.insight.turns import Scene
 from wakelog.insight.acts import act_of, files_of, works_on_files
 from wakelog.insight.blocks import Did
 from wakelog.insight.checks import find_checks
+from wakelog.insight.derivation import minor_findings
 
 
 def _checks(scene: Scene) -> list[tuple[str, int]]:
@@ -128,3 +129,29 @@ def test_what_is_installed_elsewhere_is_no_file_of_the_project(command: str) -> 
 )
 def test_a_tool_for_files_is_known_by_its_name(tool: str, is_work: bool) -> None:
     assert works_on_files(Did(1, tool, "read", {}, "succeeded")) is is_work
+
+
+def test_a_check_without_a_result_is_not_shown_by_default() -> None:
+    found = list(find_checks(Scene().runs("make test | head -1", "").runs("ruff check .", "All checks passed!").done()))
+    assert [f.detail for f in found] == ["test unknown", "lint pass"]
+    assert minor_findings(found, 2) == found[:1]
+
+
+def test_where_an_export_left_all_outputs_out_nothing_has_passed() -> None:
+    scene = Scene().runs("cat a.py").edits("a.py", output="").runs("tsc --noEmit")
+    assert _checks(scene) == [("types unknown", 1)]
+    assert _checks(Scene().runs("cat a.py", "x").edits("a.py", output="").runs("tsc --noEmit")) == [("types pass", 1)]
+    assert _checks(Scene().runs("tsc --noEmit")) == [("types pass", 1)]
+
+
+def test_lines_picked_out_of_a_test_run_do_not_tell_how_it_ended() -> None:
+    picked = Scene().runs("go test ./lamp 2>&1 | grep 'bulb:' | head -3", "lamp.go:12 bulb: on")
+    assert _checks(picked) == [("test unknown", 1)]
+    assert _checks(Scene().runs("go test ./lamp 2>&1 | grep FAIL", "--- FAIL: TestBulb")) == [("test fail", 1)]
+
+
+def test_what_an_export_left_of_an_output_does_not_tell_how_a_check_ended() -> None:
+    cut = "> lamp@1.0.0 test\n> vitest run\n… +56 lines (ctrl+o to expand)"
+    assert _checks(Scene().runs("npm test 2>&1 | tail -80", cut)) == [("test unknown", 1)]
+    assert _checks(Scene().runs("npm test", cut)) == [("test pass", 1)]
+    assert _checks(Scene().runs("npm test 2>&1 | tail -80", f"{cut}\n9 passed")) == [("test pass", 1)]

@@ -285,6 +285,11 @@ def test_a_command_of_a_chat_is_no_goal() -> None:
         ("src/app.css:12 should use rem", "redirect"),
         ("It should be on the left", "redirect"),
         ("I get a 500 when I save", "failure_report"),
+        ("I'm getting a RangeError in the second row", "failure_report"),
+        ("I cleared the cache. Problem persists.", "failure_report"),
+        ("nop you swapped the two", "correction"),
+        ("THE SUM GOES BELOW THE TABLE", "correction"),
+        ("I want you to instead list the open orders", "redirect"),
     ],
 )
 def test_a_reaction_in_plain_words(words: str, kind: str) -> None:
@@ -301,6 +306,7 @@ def test_a_reaction_in_plain_words(words: str, kind: str) -> None:
         "use a table for it. it should be sorted by name",
         "the header should be blue at night",
         "Error messages need a title",
+        "PERFECT, THAT IS EXACTLY RIGHT",
     ],
 )
 def test_a_limit_and_a_hint_reject_nothing(words: str) -> None:

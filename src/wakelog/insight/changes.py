@@ -76,6 +76,8 @@ SETBACKS: Final = frozenset(
 """A change needs at least one of these."""
 REPORTED: Final = frozenset({"reported", "reported same", "corrected"})
 SCORE_MIN: Final = 3
+SILENT_SCORE: Final = 2
+"""A change that nobody announces is less certain than all that are; it is not shown by default."""
 WITHIN: Final = 8
 """How many calls there may be between a setback and what is done then."""
 TRIES_MANY: Final = 3
@@ -132,6 +134,7 @@ def find_changes(steps: Sequence[TurnStep], report: WorkReport | None) -> Iterat
         failed = _failed_before(steps, before, chain, is_told=bool(signs & {"gives up", "gave up before"}))
         reason = cause_in(told, words)
         detail = "after a check" if failed and signs & {"failed check", "failed try"} else ""
+        score = score if words or "same place" in signs else min(score, SILENT_SCORE)
         yield Finding("approach_change", span, reason, score, (step.call.seq, *failed), detail)
 
 

@@ -52,6 +52,10 @@ _SHOWS_CODE: Final = re.compile(r"\$\?|PIPESTATUS|ERRORLEVEL|LASTEXITCODE", re.I
 _CODE_ZERO: Final = re.compile(r"\bexit(?:ed)?(?: with)?[ _]?(?:code|status)[:= ]+0\b", re.IGNORECASE)
 _ONLY_CODE: Final = re.compile(r"(?:[\w ]*\bexit(?:ed)?(?: with)?[ _]?(?:code|status)[:= ]+1\b)?\W*", re.IGNORECASE)
 """Nothing, or only that the exit code is 1: a filter found no line."""
+MUTE_MIN: Final = 3
+"""If so many calls and all others of a turn have no output, an export left the outputs out."""
+_CUT: Final = re.compile(r"^\s*(?:…|\.\.\.) \+\d+ lines\b", re.MULTILINE)
+"""Where an export cut an output."""
 _FILTERS: Final = frozenset({"grep", "egrep", "rg", "findstr", "Select-String"})
 _TALKERS: Final = frozenset({"npm", "yarn", "pnpm", "bun", "vite", "next", "gradle", "gradlew", "mvn", "dotnet"})
 """Programs that say at least what they run; an export may leave that out."""
@@ -79,6 +83,7 @@ def find_checks(turn: TurnBlocks) -> Iterator[Finding]:
         (n, call, is_test_script(call)) for n, call in enumerate(calls) if checks_of(call) or is_test_script(call)
     ]
     # Where a turn runs tests with a runner, a script that is a test only by its name tries something.
+    is_mute = len(calls) >= MUTE_MIN and not any(call.output.strip() for call in calls)
     has_runner = any(not is_script and "test" in checks_of(call) and _result(call) for _, call, is_script in checks)
     for n, call, is_script in checks:
         ended, last = with_later_output(call, calls[n + 1 :])
@@ -86,6 +91,7 @@ def find_checks(turn: TurnBlocks) -> Iterator[Finding]:
         if not kinds:
             continue
         if result := _result(ended):
+            result = "unknown" if is_mute and result == "pass" else result
             seqs = (call.seq,) if last is call else (call.seq, last.seq)
             yield Finding("check", TextSpan(call.seq, 0, 0, 0), calls=seqs, detail=f"{'+'.join(kinds)} {result}")
 
@@ -118,6 +124,10 @@ def _result(call: Did) -> str:
     if has_passed:
         return "pass"
     if still_runs(call.output) or call.outcome == "uncertain" or _is_in_background(call):
+        return "unknown"
+    # Lines that a filter picked out of a test run, or that an export left of an output, do not tell how it ended.
+    is_filtered = any(kind == "test" for kind, _ in checks) and any(c.program in _FILTERS for c in commands)
+    if is_lost and (is_filtered or _CUT.search(call.output)):
         return "unknown"
     # Where the exit code is lost, a linter or compiler that complains names a place, and one that says nothing found
     # nothing.

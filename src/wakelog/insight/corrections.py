@@ -46,7 +46,7 @@ _FAILS: Final = phrases(
     ^(?:it|this|that)(?:'s| is) (?:still |now |always |just )?<harms>
     (?:the )?same (?:error|problem|issue|result)
     tests? (?:is|are|still)? ?fail(?:s|ed|ing)? (?:now|again|with)|tests? (?:is|are) (?:now |still )?failing
-    there(?:'s| is) (?:an?|still) (?:error|problem|issue|bug)
+    there(?:'s| is) (?:an?|still) (?:error|problem|issue|bug)|(?:error|problem|issue|bug|failure)s? (?:still )?persists?
     nothing (?:happens|happened|changed|appears|shows)
     ^(?:still )?not fixed
     (?:it|this|that) did(?: not|n't) (?!matter|need|mean|have)\w+
@@ -59,7 +59,7 @@ _FAILS: Final = phrases(
     """,
     bad="not, n't, fail\\w*, broken, wrong, error, nothing, no, same, get\\w*, see\\w*, happen\\w*, empty, blank,"
     "missing",
-    fault="errors?, exceptions?, failures?, warnings?, [45]\\d\\d",
+    fault="\\w*errors?, \\w*exceptions?, failures?, warnings?, [45]\\d\\d",
     harms="duplicating, repeating, overwriting, ignoring, throwing, crashing, failing, hanging, blocking, breaking,"
     "losing, skipping, overlapping, freezing, flickering, deleting, missing",
     does="work\\w*, load\\w*, show\\w*, compil\\w*, build\\w*, run\\w*, pass\\w*, appear\\w*, happen\\w*, start\\w*,"
@@ -82,11 +82,11 @@ _ERROR_LINE: Final = re.compile(
     re.MULTILINE,
 )
 """A line of a log that tells an error."""
-_NO: Final = re.compile(r"(?:no|nope|nah)\b", re.IGNORECASE)
+_NO: Final = re.compile(r"(?:no|nope?|nah)\b", re.IGNORECASE)
 _WANT: Final = phrases(r"i (?:don't|do not) want (?:a|an|the|you|any|it|this|that)")
 _REJECTS: Final = phrases(
     r"""
-    ^(?:no|nope|nah|stop(?! (?:at|there|here|after|when|once|before|if))|hold on|hmm+,? no|not quite|wrong)
+    ^(?:no|nope?|nah|stop(?! (?:at|there|here|after|when|once|before|if))|hold on|hmm+,? no|not quite|wrong)
     ^wait[,.!]
     ^not (?:that|this|the|like|what|with|in|on|for)
     (?:is|are)(?: not|n't) the (?:right|correct|best|way|one)\b
@@ -121,6 +121,7 @@ _REJECTS: Final = phrases(
     ^i (?:really )?appreciate (?:the|that|this) [^.?!]{0,40}\bbut i(?:'m| am|'d| would)\b
     ^(?:i (?:understand|see|know)[^.?!]{0,40}\bbut )?(?:but )?i(?:'m| am) <sure>
     (?:a|some|any) (?:misunderstanding|mix-?up|confusion)
+, (?:so |but |and )?please (?:don't|do not) (?!<mild>)\w+
     (?:don't|do not) (?:rename|touch|change|remove) (?:it|that|this|them)
     """,
     sure="(?!not )(?:\\w+ )?(?:sure|certain|positive) (?!(?:you|if|whether|how|what)\\b)",
@@ -135,6 +136,9 @@ _TOO_MUCH: Final = phrases(
     amiss="wrong, broken, blank, gone, messed up, misaligned, cut off",
 )
 """To a coding agent, it is not as it should be."""
+_PLEASED: Final = re.compile(r"(?:YES|YEAH|OK|GO|PLEASE|THANK|GREAT|GOOD|NICE|PERFECT|LOVE|WOW)")
+SHOUTED: Final = range(12, 300)
+"""How many characters a shout has."""
 _OUGHT: Final = re.compile(
     r"(?:\S*[./]\S+|(?:it|this|that)(?: [\w-]+){0,2}) should (?:be|use|have|say|show|go|look|not|only)\b",
     re.IGNORECASE,
@@ -154,7 +158,7 @@ _REDIRECTS: Final = phrases(
 )
 _MOVES_ON: Final = re.compile(
     r"(?:(?:ok|okay|great|good|perfect|nice|thanks|alright|and)[,.! ]+)*(?:(?:now|next|then|also),? "
-    r"(?!(?:it|i|we|the|there|this|that)\b)\w+|i (?:need|want) you to\b)",
+    r"(?!(?:it|i|we|the|there|this|that)\b)\w+|i (?:need|want) you to\b(?! instead))",
     re.IGNORECASE,
 )
 """It asks for the next thing, so it rejects nothing."""
@@ -263,6 +267,12 @@ def _agent_admits_mistake(turn: TurnBlocks) -> bool:
     return any(_OWNS_UP.match(s.text) for s in sentences_of(said)[:2])
 
 
+def _is_shouted(text: str) -> bool:
+    """Whether a statement is all in capitals, and not out of joy."""
+    is_loud = len(text) in SHOUTED and text.isupper() and len(text.split()) > 2
+    return is_loud and "?" not in text and not _PLEASED.match(text)
+
+
 class _Question(msgspec.Struct):
     """What the agent asked last: whether it did, whether it asked for details, and whether it is a service."""
 
@@ -289,6 +299,8 @@ def _score_kinds(text: str, place: int, question: _Question) -> Iterator[tuple[i
         is_plain_no = is_plain_no and (question.is_service or text.count(" ") < NO_WORDS)
         yield (1 if is_limit or is_plain_no else 3), "correction"
     if place < 3 and not question.is_service and _TOO_MUCH.search(text) and not _SUPPOSES.search(text):
+        yield 3, "correction"
+    if place == 0 and not question.is_service and _is_shouted(text):
         yield 3, "correction"
     if place == 0 and not is_answer and not question.is_service and _OUGHT.match(text) and not text.endswith("?"):
         yield 3, "redirect"

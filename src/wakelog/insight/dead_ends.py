@@ -12,13 +12,16 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from wakelog.insight import cues, failure_cues
-from wakelog.insight.acts import act_of, is_refused, is_rejected, target_of
+from wakelog.insight.acts import act_of, files_of, is_refused, is_rejected, is_scratch, target_of
 from wakelog.insight.blocks import Block, Did, Finding, TextSpan
 from wakelog.insight.changes import WorkReport, is_undo, words_that_undo
+from wakelog.insight.dialogue import HeardTurn
 from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of
+from wakelog.insight.setback_words import Told
 from wakelog.insight.signs import MARKUP
-from wakelog.insight.steps import TurnStep, has_gone_wrong, is_service_call, is_similar
+from wakelog.insight.steps import TurnStep, has_gone_wrong, is_service_call, is_similar, method_of
 from wakelog.model.command_lines import command_line
+from wakelog.model.ids import Seq
 
 WEIGHTS: Final = {
     "refuted": 3,
@@ -55,17 +58,25 @@ _LOOKS_ON: Final = re.compile(
 )
 """It says what it looks at next; what it says about the code there is no try."""
 _AND: Final = re.compile(r"\band (?!re-?do|re-?run|run|check|see|test|try|start|then)\w+|\binstead\b", re.IGNORECASE)
+_UNDO_COMMAND: Final = re.compile(r"\s*(?:<command-name>)?(/(?:undo|rewind))\b")
+_REVERTS: Final = re.compile(
+    r"\b(?:revert|undo(?:ing)?\b|undid|roll(?:ed|ing)? back|back(?:ed|ing)? out)", re.IGNORECASE
+)
+_RUNS: Final = re.compile(r" (?:python[\d.]*|node|deno|ruby|perl|php|java|bash|sh|\.?/\S*)$")
+"""Programs that run something to see what it does."""
 
 
-def find_dead_ends(blocks: Sequence[Block], steps: Sequence[TurnStep], report: WorkReport | None) -> Iterator[Finding]:
-    """The dead ends of a turn. A call that one is about is not given again."""
+def find_dead_ends(
+    blocks: Sequence[Block], steps: Sequence[TurnStep], report: WorkReport | None, heard: Sequence[HeardTurn] = ()
+) -> Iterator[Finding]:
+    """The dead ends of a turn. A call that one is about is not given again. `heard` are the turns before."""
     known: set[int] = set()
     told = list(_told(blocks))
     has_failed = report is not None and report.kind == "reported same" and bool(report.before.changed)
     if report is not None and has_failed and _is_left(blocks):
         yield Finding("dead_end", report.span, report.span, score=SCORE_MIN, calls=report.before.changed)
         told = [found for found in told if found.calls]  # before its first call, the agent only says the same
-    for found in (*_failed_again(steps), *told, *_undone(steps)):
+    for found in (*_failed_again(steps), *told, *_undone(steps, heard)):
         if not known & set(found.calls):
             known |= set(found.calls)
             yield found
@@ -82,28 +93,37 @@ def _told(blocks: Sequence[Block]) -> Iterator[Finding]:
     """What the agent says it gives up."""
     last_place, last_words = -10, frozenset[str]()
     tried: Did | None = None
+    has_changed = False
     for place, block in enumerate(blocks):
         if isinstance(block, Did):
             tried = block
+            has_changed = has_changed or _changes(block)
             continue
         if block.who == "user" or not is_english(block.text):
             continue
-        score, sentence = _best_sentence(block.text, tried)
-        if sentence is None or score < SCORE_MIN:
+        score, sentence = _best_sentence(block.text, tried, has_changed=has_changed)
+        if sentence is None:
             continue
         words = content_words(sentence.text)
         is_repeat = place - last_place <= REPEAT_WITHIN or len(words & last_words) > REPEATED_SHARE * len(words)
         last_place = place
-        if is_repeat:
+        if is_repeat and not has_changed:
             continue
-        last_words = words
+        last_words, has_changed = words, False
         span = block.span(sentence.start, sentence.end)
         why = _sentence_before(block.text, sentence) if failure_cues.POINTS_BACK.search(sentence.text) else None
         reason = block.span(why.start, why.end) if why else span
         yield Finding("dead_end", span, reason, score, (tried.seq,) if tried else ())
 
 
-def _best_sentence(text: str, tried: Did | None) -> tuple[int, Sentence | None]:
+def _changes(call: Did) -> bool:
+    """Whether a call did something that can turn out not to help."""
+    act = act_of(call)
+    is_effect = act == "write" or (act == "run" and not _RUNS.search(method_of(call)))
+    return is_effect and not has_gone_wrong(call) and not is_scratch(call)
+
+
+def _best_sentence(text: str, tried: Did | None, *, has_changed: bool) -> tuple[int, Sentence | None]:
     """The sentence that gives something up, and its score."""
     around = _signs_of_try(tried)
     sentences = sentences_of(text)
@@ -123,7 +143,9 @@ def _best_sentence(text: str, tried: Did | None) -> tuple[int, Sentence | None]:
         score = sum(WEIGHTS[sign] for sign in signs | around)
         if score >= SCORE_MIN:
             return score, sentence
-    return 0, None
+    is_vain = has_changed and tried is not None and has_gone_wrong(tried)
+    is_still = is_vain and bool(sentences) and bool(failure_cues.STILL.match(sentences[0].text))
+    return (SCORE_MIN, sentences[0]) if is_still else (0, None)
 
 
 def _signs_of_try(tried: Did | None) -> set[str]:
@@ -140,21 +162,42 @@ def _sentence_before(text: str, sentence: Sentence) -> Sentence | None:
     return next((s for s in reversed(sentences_of(text)) if s.end <= sentence.start), None)
 
 
-def _undone(steps: Sequence[TurnStep]) -> Iterator[Finding]:
-    """What was changed and taken back: the agent says so and what it does instead, or a command does it after a
-    failure."""
+def _undone(steps: Sequence[TurnStep], heard: Sequence[HeardTurn]) -> Iterator[Finding]:
+    """What was changed, in this turn or in the same file before, and is taken back: the agent says so and what it does
+    instead, or a command does it after a failure."""
     for n, step in enumerate(steps):
-        written = [s for s in steps[:n] if s.act == "write" and not s.is_wrong]
         words = words_that_undo(step)
-        is_silent = is_undo(step) and not step.said and steps[n - 1].is_wrong
-        if step.act not in ("write", "run") or not written or not (is_silent or (words and _goes_on(step, words[1]))):
+        written = [s.call for s in steps[:n] if s.act == "write" and not s.is_wrong]
+        tried = [*_tried_earlier(step, words, heard), *(call.seq for call in written)]
+        is_silent = bool(written) and is_undo(step) and not step.said and steps[n - 1].is_wrong
+        if step.act not in ("write", "run") or not tried or not (is_silent or (words and _goes_on(step, words[1]))):
             continue
         if words and any(failure_cues.SLIP.search(t.text) for _, t in step.told()):
             continue  # the way is the same, only written down anew
-        undone = next((s for s in reversed(written) if is_similar(s.call, step.call)), written[-1])
+        undone = next((call.seq for call in reversed(written) if is_similar(call, step.call)), tried[-1])
         span = words[0].span(words[1].start, words[1].end) if words else TextSpan(step.call.seq, 0, 0, 0)
         detail = "" if words else "taken back"
-        yield Finding("dead_end", span, span if words else None, SCORE_MIN, (undone.call.seq, step.call.seq), detail)
+        yield Finding("dead_end", span, span if words else None, SCORE_MIN, (undone, step.call.seq), detail)
+
+
+def _tried_earlier(step: TurnStep, words: Told | None, heard: Sequence[HeardTurn]) -> list[Seq]:
+    """The last changes of the turns before that changed the file of a step which says that it reverts something."""
+    if words is None or not _REVERTS.search(words[1].text):
+        return []
+    return [turn.changed[-1] for turn in heard if turn.changed and target_of(step.call) in turn.files]
+
+
+def find_taken_back(blocks: Sequence[Block], before: HeardTurn | None) -> Iterator[Finding]:
+    """What the user takes back with a command of the agent's program: it is rejected, and a dead end."""
+    changed = before.changed if before is not None else ()
+    for block in blocks:
+        if isinstance(block, Did):
+            changed = (block.seq,) if files_of(block) else changed
+        elif changed and block.who == "user" and (found := _UNDO_COMMAND.match(block.text)):
+            span = block.span(found.start(1), found.end(1))
+            yield Finding("correction", span, score=SCORE_MIN)
+            yield Finding("dead_end", span, None, SCORE_MIN, changed)
+            changed = ()
 
 
 def _goes_on(step: TurnStep, undoes: Sentence) -> bool:

@@ -151,10 +151,11 @@ def _item(finding: Finding, turn: int, words: str, reason: str, calls: list[Did]
 
 
 def minor_findings(found: list[Finding], steps: int) -> list[Finding]:
-    """What is hidden by default: weak decisions, and what is beyond the limit for a turn. A decision that changes the
-    approach is shown with the change, so it takes no room."""
+    """What is hidden by default: weak decisions, silent changes, checks without a result, and what is beyond the limit
+    for a turn. A decision that changes the approach is shown with the change, so it takes no room."""
     room = min(SHOWN_MAX, max(SHOWN_MIN, steps // CALLS_PER_ITEM))
     hidden = [f for kind in ("approach_change", "dead_end") for f in _ranked(found, kind)[room:]]
+    hidden += [f for f in found if f not in hidden and _is_weak(f)]
     changes = [f for f in found if f.kind == "approach_change" and f not in hidden]
     quoted, reasons = {f.span for f in changes}, {f.reason for f in changes if f.reason}
     decisions = _ranked(found, "decision")
@@ -163,6 +164,13 @@ def minor_findings(found: list[Finding], steps: int) -> list[Finding]:
     return [*hidden, *weak] + [
         f for n, f in enumerate(rest) if n >= room or f.score < DEFAULT_SCORE + (LATER_SCORE if n > 1 else 0)
     ]
+
+
+def _is_weak(finding: Finding) -> bool:
+    """Whether nobody says that a change of approach is one, or a check has no result."""
+    if finding.kind == "check":
+        return finding.detail.endswith(" unknown")
+    return finding.kind == "approach_change" and finding.score < DEFAULT_SCORE
 
 
 def _ranked(found: list[Finding], kind: str) -> list[Finding]:

@@ -101,6 +101,7 @@ FAILED: Final = phrases(
     none of (?:these|those|the|them)\b.{0,60}\b(?:work|match|help|available|contain)\w*
     keeps? (?:fail|return|throw|giv|hang|crash|reject|refus|error|timing)(?:ing|ting)?(?: out)?
     (?:did|does)(?: not|n't) actually \w+
+    (?:approach|way|method|route|attempt) (?:has|had|hits?|runs? into|ran into) (?:\w+ ){0,3}<fault>
     (?:couldn't|could not|can't|cannot) (?:run|be run|start) (?:at all|here|in this|on (?:this|your|the))
     giv(?:e|ing) up|abandon\w*|took too long|too slow|timed out|unreasonable
     made (?:it|things) worse|(?:that|this|i|it|change) broke (?:the|it|something)
@@ -108,12 +109,22 @@ FAILED: Final = phrases(
     (?:simply|just|only|merely) \w+ing\b[^.]{0,80}\b(?:is|was)(?: not|n't) (?:enough|sufficient)
     (?:can't|cannot|unable to|not able to) reproduce
     """,
+    fault="issues?, problems?, errors?, limit\\w*",
     bad="fail\\w*, succeed\\w*, doesn't, does not, the same, getting, seeing, hitting, reject\\w*, broken, happen\\w*,"
     "nothing, show\\w* \\w*, remain\\w*, report\\w*, complain\\w*, return\\w*, occur\\w*, missing, wrong",
     tried="that, this, it, which, approach, fix, attempt, change, method, trick, the \\w+",
     work="work, help, fix, solve, effect, change, have any effect, seem to work, apply",
 )
 """A try had no success."""
+STILL: Final = phrases(
+    r"""
+    still (?!<well>)\S+
+    """,
+    well="work\\w*, pass\\w*, good, fine, ok\\w*, green, clean, valid, true, need\\w*, have to, to , runn\\w*"
+    ", check\\w*, look\\w*, compil\\w*, build\\w*, install\\w*, download\\w*, wait\\w*, load\\w*, think\\w*, going"
+    ", worth, want, can, could, should, would",
+)
+"""At the start of a text after a change: what it says is as before."""
 STOPPED: Final = phrases(r"(?:fail|cancel|abort|refuse|reject|block|crash)(?:l?ed|d|s|es)? (?:because|due to|since)")
 """A try has failed, and it says why: then it may be done in another way."""
 NO_RESULT: Final = phrases(
@@ -135,12 +146,14 @@ BARRED: Final = phrases(
 OWN_FLAW: Final = phrases(
     r"""
     i was (?:\w+ )?(?:wrong|mistaken|incorrect)(?: about| that| to| in|$|[.:,;])
+    my (?:\w+ ){0,2}<guess> (?:was|is|turned out(?: to be)?) (?:\w+ )?(?:wrong|incorrect|false|flawed|off|mistaken|not)
     my (?:\w+ ){0,3}(?:uses?|used|assumed|assumes|took|targets?|followed) the wrong
     (?:problem|flaw|issue|trouble) with my (?:\w+ )?<idea>
     my (?:\w+ )?<idea> (?:was|is) (?:wrong|flawed|incorrect|broken)
     (?:my |the )?(?:last|previous) <idea>(?: i made)? (?:was (?:wrong|incorrect|flawed)|caused|broke|introduced)
     """,
     idea="approach, fix, change, proposal, idea, plan, solution",
+    guess="hypothesis, theory, assumption, guess, diagnosis, suspicion",
 )
 """It gives up its own proposal, which may not have been tried by a call."""
 NOT_GIVEN_UP: Final = phrases(
@@ -149,6 +162,7 @@ NOT_GIVEN_UP: Final = phrases(
     because i (?:did(?:n't)?|had|forgot|used|made)|i made a mistake|without (?:my|the|our|these) changes?|as expected
     the (?:issue|problem|cause|reason|bug) (?:here )?(?:is|was)\b
     (?:should|will|would) (?:now )?(?:fix|resolve|solve|address|handle)|you(?:'re| are) still|for you|maybe
+    ^only\b.{0,80}\bfail\w*
     previously|earlier|reproduc\w+ (?:script|test|case)|would (?:not|n't)|might|the (?:user|issue) (?:says|reports)
     """
 )
@@ -180,7 +194,7 @@ COURTESY: Final = phrases(
 )
 NO_CHANGE: Final = phrases(
     r"""
-    ^(?!if\b)(?:.*\b)?(?:still(?! too)|the same|no (?:change|difference|effect)|worse)
+    ^(?!if\b)(?:.*\b)?(?:still(?! too)|the same|no (?:change|difference|effect)|worse|persists?)
     ^same
     """
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from wakelog.insight import failure_cues
 from wakelog.insight.blocks import Finding, TurnBlocks
 from wakelog.insight.changes import WorkReport, find_changes, find_told_changes
-from wakelog.insight.dead_ends import find_dead_ends
+from wakelog.insight.dead_ends import find_dead_ends, find_taken_back
 from wakelog.insight.dialogue import HeardTurn
 from wakelog.insight.sentences import sentences_of
 from wakelog.insight.steps import steps_of
@@ -19,17 +19,19 @@ REPORT_WITHIN: Final = 6
 
 
 def find_failures(
-    turn: TurnBlocks, reaction: Finding | None = None, before: HeardTurn | None = None
+    turn: TurnBlocks, reaction: Finding | None = None, heard: Sequence[HeardTurn] = ()
 ) -> Iterator[Finding]:
     """Changes of approach and dead ends of a turn. `reaction` is what the user does not accept of the work of the turn
-    `before`."""
+    before, the last of those `heard`."""
+    before = heard[-1] if heard else None
     report = _report_in(turn, reaction, before)
     steps = steps_of(turn.blocks)
     if steps:
         yield from find_changes(steps, report)
     else:
         yield from find_told_changes(turn.blocks, report)
-    yield from find_dead_ends(turn.blocks, steps, report)
+    yield from find_taken_back(turn.blocks, before)
+    yield from find_dead_ends(turn.blocks, steps, report, heard)
 
 
 def _report_in(turn: TurnBlocks, reaction: Finding | None, before: HeardTurn | None) -> WorkReport | None:

@@ -58,7 +58,7 @@ def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
         found += reactions
         found += find_preferences(turn, carry.heard)
         carry.goal = goal
-    failures = list(find_failures(turn, reactions[0] if reactions else None, carry.heard[-1] if carry.heard else None))
+    failures = list(find_failures(turn, reactions[0] if reactions else None, carry.heard))
     changes = frozenset(f.span for f in failures if f.kind == "approach_change" and f.score >= SURE_CHANGE)
     found += find_decisions(turn, carry.heard, changes)
     found += failures

@@ -35,6 +35,21 @@ _GIT_LOOKS: Final = _words(
 )
 _GIT_RECORDS: Final = frozenset({"add", "commit", "push", "tag", "pull"})
 _RECORDS: Final = frozenset({"submit", "exit_forfeit", "exit"})
+_MANAGERS: Final = _words(
+    "npm pnpm yarn bun pip pip3 uv poetry cargo brew apt gem conda docker docker-compose podman kubectl helm terraform "
+    "systemctl"
+)
+"""Programs whose verb tells whether they only show something."""
+_TOPICS: Final = _words("compose container image network volume system pip env state services")
+"""What may stand before that verb."""
+_SHOWS: Final = _words(
+    "list ls ps show info inspect logs images status why outdated view get describe tree search df top"
+)
+_GH_CHANGES: Final = _words("create merge close reopen edit comment delete review rerun cancel ready upload fork sync")
+_SENDS: Final = re.compile(
+    r"(?:-X|--request=)?(?:POST|PUT|PATCH|DELETE)$|-d$|--data|--json$|-F$|--form$|-T$|--upload-file$"
+)
+"""The words of `curl` with which it changes something."""
 SHELL_TOOLS: Final = re.compile(
     r"(bash|shell|local_shell|shell_command|exec(ute)?(_bash|_command)?|run_(shell_|terminal_)?(command|cmd)|terminal"
     r"|container\.exec)$",
@@ -125,6 +140,12 @@ def act_of_command(command: ShellCommand) -> Act:
         return "record" if verb in _GIT_RECORDS else "look" if verb in _GIT_LOOKS else "run"
     if program in _RECORDS:
         return "record"
-    if program in _LOOKS or program in ("sed", "gh", "curl") or words[-1:] == ("--version",):
+    if program in _LOOKS or program == "sed" or words[-1:] == ("--version",):
         return "look"
-    return "run"
+    if program == "curl":
+        return "run" if any(_SENDS.match(word) for word in words) else "look"
+    if program == "gh":
+        return "run" if words[2:3] and words[2] in _GH_CHANGES else "look"
+    verbs = [word for word in words[1:] if not word.startswith("-")]
+    verb = next((word for word in verbs if word not in _TOPICS), "")
+    return "look" if program in _MANAGERS and verb in _SHOWS else "run"
