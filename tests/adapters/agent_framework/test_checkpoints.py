@@ -262,6 +262,31 @@ def test_a_checkpoint_that_is_saved_again_replaces_itself(storage) -> None:
     asyncio.run(test())
 
 
+def test_a_checkpoint_that_is_saved_under_another_workflow_is_in_the_first_no_more(storage) -> None:
+    async def ids(workflow: str) -> list[str]:
+        found = {each.checkpoint_id: each for each in await storage.list_checkpoints(workflow_name=workflow)}
+        assert set(await storage.list_checkpoint_ids(workflow_name=workflow)) == set(found)
+        latest = await storage.get_latest(workflow_name=workflow)
+        assert latest == max(found.values(), key=lambda each: each.timestamp, default=None)
+        return sorted(found)
+
+    async def test() -> None:
+        await storage.save(checkpoint("c1", at=1, state={"n": 1}))
+        await storage.save(checkpoint("c2", at=2))
+        await storage.save(checkpoint("c1", of="other", at=3, state={"n": 2}))
+        assert (await ids("flow"), await ids("other")) == (["c2"], ["c1"])
+        loaded = await storage.load("c1")
+        assert (loaded.workflow_name, loaded.state) == ("other", {"n": 2})
+        await storage.save(checkpoint("c1", at=4, state={"n": 3}))
+        assert (await ids("flow"), await ids("other")) == (["c1", "c2"], [])
+        assert (await storage.load("c1")).state == {"n": 3}
+        assert await storage.delete("c1") is True
+        assert await storage.delete("c1") is False
+        assert (await ids("flow"), await ids("other")) == (["c2"], [])
+
+    asyncio.run(test())
+
+
 def test_a_value_that_cannot_be_stored_is_refused_with_its_path(store) -> None:
     class Inside:
         pass

@@ -66,6 +66,32 @@ def test_what_was_changed_in_place_is_told(handed_out: bool) -> None:
         assert [op["path"] for op in ops] == ["/x/0/n"]
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        [{"n": 0, "text": "a"}, {"n": 1, "text": "b"}],
+        [{"text": "a"}, {"text": "b", "n": 1}],
+        [{"": 0, "n": 0.5}, {"n": 1}],
+        ["a", {"n": 1}, 0],
+        [0, 1],
+    ],
+    ids=repr,
+)
+def test_a_number_in_a_row_that_becomes_an_equal_one_of_another_type_is_told(value: list[Any]) -> None:
+    for other in (bool, float):
+        copy = channel(CODEC.copy(value))
+        given = copy.hand_out()
+        assert copy._still_equals(given)
+        for place, row in enumerate(given):
+            if isinstance(row, dict):
+                row.update((key, other(item)) for key, item in row.items() if item in (0, 1))
+            elif isinstance(row, int):
+                given[place] = other(row)
+        assert given == value
+        assert not copy._still_equals(given)
+        moved(copy, value, given)
+
+
 def test_what_is_handed_out_shares_nothing_with_the_copy() -> None:
     for value in LISTS.values():
         copy = channel(value)

@@ -3,6 +3,9 @@
 A checkpoint has the whole state of a workflow, but only its difference to the checkpoint before is stored. The
 session's `data` has the parts `state`, `messages` and `requests`. A run is a turn. A request that waits for a person is
 a pending question.
+
+An id names one checkpoint, as in the framework's own storages. If it is saved again under another workflow's name, the
+one saved last counts, and the first workflow has it no more.
 """
 
 from __future__ import annotations
@@ -34,11 +37,19 @@ _PARTS = ("state", "messages", "requests")
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
+class _Place(msgspec.Struct, frozen=True):
+    """Where a checkpoint is in its log, when it was saved, and its fields that are not in the data."""
+
+    seq: Seq
+    at: int
+    rest: dict[str, Any]
+
+
 class _CheckpointPlaces(msgspec.Struct):
-    """The checkpoints in a log up to an event: where each is, and its fields that are not in the data."""
+    """The checkpoints in a log up to an event."""
 
     upto: Seq = 0
-    places: dict[str, tuple[Seq, dict[str, Any]]] = {}
+    places: dict[str, _Place] = {}
 
 
 class WakelogCheckpointStorage(LogsAdapter):
@@ -106,29 +117,27 @@ class WakelogCheckpointStorage(LogsAdapter):
 
     def _load(self, id: str) -> WorkflowCheckpoint:
         found = self._find(id)
-        if found is None:
+        if not found:
             raise WorkflowCheckpointException(f"No checkpoint found with ID {id}")
-        held, seq, rest = found
-        return self._checkpoint(rest, held.log.state(seq)["data"])
+        held, place = max(found, key=_saved_at)
+        return self._checkpoint(place.rest, held.log.state(place.seq)["data"])
 
     def _delete(self, id: str) -> bool:
         found = self._find(id)
-        if found is None:
-            return False
-        gone = ev.Foreign(foreign_kind=_DELETED, data={"id": id})
-        found[0].log.append(EventDraft(gone, actor="user"))
-        return True
+        for held, _ in sorted(found, key=_saved_at):  # the one that counts last, so that an older one never comes back
+            held.log.append(EventDraft(ev.Foreign(foreign_kind=_DELETED, data={"id": id}), actor="user"))
+        return bool(found)
 
     def _latest(self, workflow: str) -> WorkflowCheckpoint | None:
         places = self._in_view(workflow)
         if not places:
             return None
-        newest = max(places.values(), key=lambda place: (datetime.fromisoformat(place[1]["timestamp"]), place[0]))
-        return self._load(newest[1]["checkpoint_id"])
+        newest = max(places.values(), key=lambda place: (datetime.fromisoformat(place.rest["timestamp"]), place.seq))
+        return self._load(newest.rest["checkpoint_id"])
 
     def _all(self, workflow: str) -> Iterator[tuple[Seq, WorkflowCheckpoint]]:
         """The checkpoints of a workflow, in one pass over its log."""
-        places = dict(self._in_view(workflow).values())
+        places = {place.seq: place.rest for place in self._in_view(workflow).values()}
         held = self._logs.find(self.name_of(workflow))
         if held is None or not places:
             return
@@ -147,23 +156,34 @@ class WakelogCheckpointStorage(LogsAdapter):
         fields["pending_request_info_events"] = self._values.decode(data["requests"])
         return WorkflowCheckpoint.from_dict(fields)
 
-    def _find(self, id: str) -> tuple[HeldLog, Seq, dict[str, Any]] | None:
+    def _workflows(self) -> Iterator[tuple[HeldLog, dict[str, _Place]]]:
+        """The logs of all workflows, with the checkpoints in each."""
         for head in self.store.sessions():
             if not head.name.startswith(f"{WORKFLOWS}/"):
                 continue
             held = self._logs.find(head.name, is_listed=True)
-            if held is not None and (place := _read_places(held).places.get(id)) is not None:
-                return held, *place
-        return None
+            if held is not None:
+                yield held, _read_places(held).places
 
-    def _in_view(self, workflow: str) -> dict[str, tuple[Seq, dict[str, Any]]]:
+    def _find(self, id: str) -> list[tuple[HeldLog, _Place]]:
+        """The checkpoint with this id, in each log that has one. The one saved last counts."""
+        return [(held, places[id]) for held, places in self._workflows() if id in places]
+
+    def _in_view(self, workflow: str) -> dict[str, _Place]:
         """The checkpoints that are in view, oldest first."""
         held = self._logs.find(self.name_of(workflow))
         if held is None:
             return {}
-        places = _read_places(held).places
-        view = held.log.view()
-        return {id: place for id, place in places.items() if any(low <= place[0] <= high for low, high in view)}
+        places, view = dict(_read_places(held).places), held.log.view()
+        for other, elsewhere in self._workflows():
+            for id in places.keys() & elsewhere.keys() if other is not held else ():
+                if elsewhere[id].at > places[id].at:
+                    del places[id]
+        return {id: place for id, place in places.items() if any(low <= place.seq <= high for low, high in view)}
+
+
+def _saved_at(found: tuple[HeldLog, _Place]) -> int:
+    return found[1].at
 
 
 def _read_places(held: HeldLog) -> _CheckpointPlaces:
@@ -177,7 +197,7 @@ def _read_places(held: HeldLog) -> _CheckpointPlaces:
                 id = entry.body["ids"][0]
                 known.places.pop(id, None)  # a checkpoint that is saved again becomes the newest
                 if isinstance(rest, str):
-                    known.places[id] = entry.seq, _decode(rest)
+                    known.places[id] = _Place(entry.seq, entry.header.at, _decode(rest))
             elif entry.kind == _DELETED:
                 known.places.pop(entry.body.get("id", ""), None)
             known.upto = entry.seq

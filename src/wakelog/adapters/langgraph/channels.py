@@ -25,6 +25,7 @@ from wakelog.state.patch import Delta, escape
 _UNREAD = object()
 _FEW_OPS = 3
 _NUMBERS = frozenset({int, float, bool})
+_NONE: frozenset[str] = frozenset()
 _ONLY_PLAIN = (
     ormsgpack.OPT_PASSTHROUGH_DATACLASS
     | ormsgpack.OPT_PASSTHROUGH_DATETIME
@@ -38,7 +39,7 @@ _ONLY_PLAIN = (
 class ChannelCopy:
     """A copy of a channel's stored value, which is revived when it is first needed."""
 
-    __slots__ = ("_are_rows", "_codec", "_fields", "_given", "_has_numbers", "_is_plain", "_own", "_stored")
+    __slots__ = ("_are_rows", "_codec", "_fields", "_given", "_is_plain", "_numbers", "_own", "_stored")
 
     def __init__(self, codec: ValueCodec, stored: Value = None) -> None:
         self._codec = codec
@@ -48,8 +49,8 @@ class ChannelCopy:
         """True if the copy is a list of plain data."""
         self._are_rows = False
         """True if the items of that list are rows, which are cheap to copy."""
-        self._has_numbers = False
-        """True if there are numbers in the list of plain data. Numbers of two types can be equal."""
+        self._numbers: frozenset[str] = _NONE
+        """The keys of the numbers in the list of plain data. Numbers of two types can be equal."""
         self._fields: list[dict[str, Any]] | None = None
         """The fields of the copy's items if it is a list of messages, once they were needed."""
         self._given: Any = None
@@ -87,7 +88,7 @@ class ChannelCopy:
         self._own = own
         self._is_plain = type(own) is list and _packed(own) is not None
         self._are_rows = self._is_plain and all(map(_is_row, own))
-        self._has_numbers = self._is_plain and _holds_number(own)
+        self._numbers = _keys_of_numbers(own) if self._is_plain else _NONE
 
     def _next(self, own: list[Any], added: list[Any], value: list[Any]) -> ChannelCopy:
         """The copy of the list's next version. `added` are its new items."""
@@ -95,7 +96,7 @@ class ChannelCopy:
         fresh._own, fresh._given = own, list(value)
         fresh._is_plain = self._is_plain and _packed(added) is not None
         fresh._are_rows = fresh._is_plain and self._are_rows and all(map(_is_row, added))
-        fresh._has_numbers = fresh._is_plain and (self._has_numbers or _holds_number(added))
+        fresh._numbers = self._numbers | _keys_of_numbers(added) if fresh._is_plain else _NONE
         return fresh
 
     def moved_to(self, value: Any, path: str, where: str) -> tuple[ChannelCopy, Delta]:
@@ -131,9 +132,10 @@ class ChannelCopy:
         try:
             if self._is_plain:
                 is_equal = bool(given == self._own)
-                if not is_equal or not self._has_numbers:
+                if not is_equal or not self._numbers:
                     return is_equal
-                return (_has_same_atoms if self._are_rows else _has_same_bytes)(given, self._own)
+                is_same = self._are_rows and _has_same_numbers(given, self._own, self._numbers)
+                return is_same or _packed(given) == _packed(self._own)
             fields = self._codec.fields_of(given)
             if fields is None:
                 return False
@@ -243,30 +245,27 @@ def _is_row(item: Any) -> bool:
     return type(item) in ATOMS or (type(item) is dict and ATOMS.issuperset(map(type, item.values())))
 
 
-def _holds_number(value: Any) -> bool:
+def _keys_of_numbers(value: Any, key: str = "") -> frozenset[str]:
+    """The keys of the numbers in a value. Items of a list have the key of the list, and those of the outermost none."""
     if type(value) is list:
-        return any(map(_holds_number, value))
+        return _NONE.union(*[_keys_of_numbers(item, key) for item in value])
     if type(value) is dict:
-        return any(map(_holds_number, value.values()))
-    return type(value) in _NUMBERS
+        return _NONE.union(*[_keys_of_numbers(item, name) for name, item in value.items()])
+    return frozenset({key}) if type(value) in _NUMBERS else _NONE
 
 
-def _has_same_atoms(rows: list[Any], copies: list[Any]) -> bool:
-    """True if equal rows also have the same types: 0 equals False, but is stored in another form. A copy is made of the
-    same objects as the original, and to look for these is faster than to look at types."""
-    if not rows or type(rows[0]) is not dict:
-        return all(map(operator.is_, rows, copies)) or _has_same_bytes(rows, copies)
+def _has_same_numbers(rows: list[Any], copies: list[Any], keys: frozenset[str]) -> bool:
+    """True if equal rows also hold the same objects as numbers: 0 equals False, but is stored in another form. A copy
+    is made of the same objects as the original. To look at all values would take four times as long as to compare the
+    rows."""
     try:
-        values, others = (itertools.chain.from_iterable(map(dict.values, each)) for each in (rows, copies))
-        if all(map(operator.is_, values, others)):
-            return True
+        for key in keys:
+            numbers, others = (map(dict.get, each, itertools.repeat(key)) if key else each for each in (rows, copies))
+            if not all(map(operator.is_, numbers, others)):
+                return False
     except TypeError:  # not all rows are dicts
-        pass
-    return _has_same_bytes(rows, copies)
-
-
-def _has_same_bytes(value: list[Any], copy: list[Any]) -> bool:
-    return _packed(value) == _packed(copy)
+        return False
+    return True
 
 
 def _copied_rows(rows: list[Any]) -> list[Any]:
