@@ -90,6 +90,7 @@ class ReturnStep(msgspec.Struct, frozen=True, gc=False):
 
     child: str
     outcome: Outcome = "succeeded"
+    output: Value = None
 
 
 class TurnEndStep(msgspec.Struct, frozen=True, gc=False):

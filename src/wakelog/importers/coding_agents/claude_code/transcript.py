@@ -320,9 +320,9 @@ class EntryReader:
 
     def _returned(self, text: str) -> Iterator[st.Step]:
         """The sub-agent that a notice reports as ended."""
-        task, outcome = ended_task(text) or ("", "failed")
-        if task in self._started:
-            yield st.ReturnStep(self._started.pop(task), outcome)
+        task = ended_task(text)
+        if task is not None and task.id in self._started:
+            yield st.ReturnStep(self._started.pop(task.id), task.outcome, task.result or None)
 
     def _detect_rewind(self, value: dict[str, Any]) -> Iterator[st.Step]:
         """Detects that a prompt follows an earlier line than the last one. A prompt without a parent, in a file whose
