@@ -22,16 +22,20 @@ import msgspec
 from wakelog.errors import InvalidInputError, UnsupportedError, WakelogError
 from wakelog.hooks import spool
 from wakelog.hooks.agents import AGENTS
-from wakelog.hooks.hook_events import HELD_US, KNOWN_EVENTS, HookedSession
+from wakelog.hooks.hook_events import HELD_US, KNOWN_EVENTS, SETTLE_US, HookedSession
 from wakelog.hooks.installation import receipts, store_for
 from wakelog.hooks.shell_changes import changes_by_call
 from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take_file
+from wakelog.hooks.subagents import Subagent, SubagentEvents, subagent_origin, subagent_transcripts
 from wakelog.importers.transcript_import import import_transcript
 from wakelog.importers.writer.hook_capture import CAPTURE
+from wakelog.importers.writer.observed_files import FileChanges
 from wakelog.importers.writer.origins import session_name
 from wakelog.log import Log
 from wakelog.log.deleted_origins import was_deleted
+from wakelog.model import events as ev
 from wakelog.model.json_fields import text_in
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.timeline.points import walk_back
@@ -40,6 +44,7 @@ PATIENCE_US = 600 * 1_000_000
 """How long to wait for a transcript that a record names."""
 KEEP_US = 30 * 24 * 3600 * 1_000_000
 """How long records that cannot be recorded are kept."""
+COMMIT_ID = "hooks-"
 COMMIT_MAX = 300
 """How many records become one commit."""
 
@@ -121,6 +126,7 @@ class _SessionIntake:
         self._origin = records[0].origin
         self._written: set[str] = set()
         self._is_unreadable = False
+        self._subagents: list[Subagent] = []
         self._name = session_name(store, self._agent.label, self._origin)
 
     def run(self, report: IntakeReport) -> list[SpooledRecord]:
@@ -129,6 +135,7 @@ class _SessionIntake:
             report.deleted += len(self._records)
             return []
         labels: dict[str, str] = session.log.part("labels") if session is not None else {}
+        ended_us = _ended_us(session.log) if session is not None and session.status == "closed" else 0
         is_hooks_only = CAPTURE in labels
         has_transcript = not is_hooks_only and self._import()
         if not has_transcript and not is_hooks_only:
@@ -142,7 +149,16 @@ class _SessionIntake:
         report.records += len(self._records)
         if self._name not in report.sessions:
             report.sessions.append(self._name)
-        return self._append(session, has_transcript)
+        left = self._append(session, has_transcript)
+        if ended_us and session.status == "active" and not self._has_come_back(session.log, ended_us):
+            why = "what came after its end is from before"
+            session.log.append(EventDraft(ev.SessionClosed(why=why, occurred_at=ended_us), actor="runtime"))
+        return left
+
+    def _has_come_back(self, log: Log, ended_us: int) -> bool:
+        """Whether the agent continues a session that it had ended."""
+        starts = [record.at_us for record in self._records if record.event == "SessionStart"]
+        return max([_newest_turn_us(log), *starts]) > ended_us
 
     def _keep_for_later(self) -> list[SpooledRecord]:
         """Records of events that nobody knows, of a session that nobody knows: they wait until there is one."""
@@ -170,19 +186,37 @@ class _SessionIntake:
         found = False
         changes = changes_by_call(self._records)
         calls = {*changes}
+        subagents = subagent_transcripts(self._agent, self._origin, self._records)
         for path in self._transcripts():
-            try:
-                report = import_transcript(self._store, path, changes=changes)
-            except UnsupportedError:
-                self._is_unreadable = True  # only hooks are left
-                continue
-            except InvalidInputError as exc:
-                if exc.kind != "bad-transcript" or self._session() is not None:
-                    raise
-                continue  # it may be half written; if it stays so, only hooks are left
-            found = found or any(each.name == self._name for each in report.sessions)
+            if path not in subagents:
+                found = self._import_file(path, changes) or found
+        for path, id in subagents.items():
+            self._import_subagent(path, id, changes)
         self._written = calls - {*changes}
         return found
+
+    def _import_file(self, path: Path, changes: FileChanges) -> bool:
+        """Imports a file. Returns whether it is of this session."""
+        try:
+            report = import_transcript(self._store, path, changes=changes)
+        except UnsupportedError:
+            self._is_unreadable = True  # only hooks are left
+            return False
+        except InvalidInputError as exc:
+            if exc.kind != "bad-transcript" or self._session() is not None:
+                raise
+            return False  # it may be half written; if it stays so, only hooks are left
+        return any(each.name == self._name for each in report.sessions)
+
+    def _import_subagent(self, path: Path, id: str, changes: FileChanges) -> None:
+        """Imports the transcript of a sub-agent, unless it has ended and no record names it."""
+        name = session_name(self._store, self._agent.label, subagent_origin(self._agent, self._origin, id))
+        has_ended = self._store.is_open(name) and self._store.resume(name).status in ("closed", "archived")
+        if not has_ended or any(text_in(record.data, "agent_id") == id for record in self._records):
+            with contextlib.suppress(UnsupportedError, InvalidInputError):  # it may be half written
+                import_transcript(self._store, path, changes=changes)
+        if self._store.is_open(name):
+            self._subagents.append(Subagent(id, self._store.resume(name)))
 
     def _transcripts(self) -> Iterator[Path]:
         named = [text_in(r.data, key) for r in self._records for key in ("transcript_path", "agent_transcript_path")]
@@ -207,9 +241,16 @@ class _SessionIntake:
 
     def _append(self, session: Session[Any], has_transcript: bool) -> list[SpooledRecord]:
         log = session.log
+        stops = {
+            text_in(r.data, "agent_id"): text_in(r.data, "last_assistant_message")
+            for r in self._records
+            if r.event == "SubagentStop"
+        }
+        subagents = SubagentEvents(session.id, self._subagents, log.part("subagents"), stops)
         hooked = HookedSession(
             self._agent.label,
             has_transcript=has_transcript,
+            subagents=subagents if has_transcript else None,
             turn=log.part("turn"),
             pending=log.part("pending_actions"),
             labels=log.part("labels"),
@@ -220,20 +261,56 @@ class _SessionIntake:
         left: list[SpooledRecord] = []
         for start in range(0, len(self._records), COMMIT_MAX):
             chunk = self._records[start : start + COMMIT_MAX]
-            id = "hooks-" + hashlib.sha256("".join(each.key for each in chunk).encode()).hexdigest()[:24]
+            id = COMMIT_ID + hashlib.sha256("".join(each.key for each in chunk).encode()).hexdigest()[:24]
             for record in _without_duplicates(chunk):
                 hooked.take(record)
             left = hooked.settle(self._now_us) if start + COMMIT_MAX >= len(self._records) else []
             drafts, hooked.drafts = hooked.drafts, []
             if drafts and log.engine.known(session.id, id) is None:
+                if isinstance(drafts[0].event, ev.SessionReopened):
+                    log.append(drafts.pop(0))  # while a session is closed, nothing else is accepted in its commit
                 log.append(*drafts, commit_id=id)
-        return left
+        return left + self._end_subagents(subagents, left)
+
+    def _end_subagents(self, events: SubagentEvents, left: list[SpooledRecord]) -> list[SpooledRecord]:
+        """Ends the sessions of sub-agents that have ended. Returns the records that say so and must wait: the last
+        message may not be in the transcript yet."""
+        waiting = []
+        for each in self._subagents:
+            outcome, log = events.outcome(each), each.session.log
+            if not outcome or each.session.status in ("closed", "archived"):
+                continue
+            stop = next(
+                (r for r in self._records if r.event == "SubagentStop" and r.data.get("agent_id") == each.id), None
+            )
+            if stop is not None and not each.is_done and self._now_us - stop.at_us < SETTLE_US:
+                waiting.append(stop)
+                continue
+            ended = HookedSession(
+                self._agent.label,
+                has_transcript=True,
+                turn=log.part("turn"),
+                pending=log.part("pending_actions"),
+                status=each.session.status,
+            )
+            is_done = outcome == "succeeded"
+            why = "the sub-agent ended" if is_done else f"the sub-agent ended: {outcome}"
+            ended.end("completed" if is_done else "interrupted", why, (stop or self._records[-1]).at_us)
+            log.append(*ended.drafts)
+        return [record for record in waiting if record not in left]
 
 
 def _newest_turn_us(log: Log) -> int:
     """When the newest turn began."""
     started = next((entry for entry in walk_back(log) if entry.kind == "turn.started"), None)
     return int(started.body.get("occurred_at") or 0) if started is not None else 0
+
+
+def _ended_us(log: Log) -> int:
+    """When the agent ended the session. 0 if it was only left."""
+    closed = next((entry for entry in walk_back(log) if entry.kind == "session.closed"), None)
+    is_told = closed is not None and closed.commit_id.startswith(COMMIT_ID)
+    return int(closed.body.get("occurred_at") or 0) if closed is not None and is_told else 0
 
 
 def _without_duplicates(records: list[SpooledRecord]) -> Iterator[SpooledRecord]:
