@@ -102,7 +102,8 @@ class HookedSession:
         if event in _ENDS and text_in(data, "agent_id"):
             event = "SubagentPrompt" if event in _PROMPTS else "SubagentEnd"  # its own transcript has the turn
         if event in _ENDS:
-            self._close_questions(QUESTION, "deny", "the call did not run")
+            # Without a terminal nobody is asked, and the program denies it.
+            self._close_questions(QUESTION, "deny", "the call did not run", by="")
             self._drop_held(is_over=event == "SessionEnd")
         elif event == "SessionStart" and text_in(data, "source") not in _GOES_ON:
             self._drop_held(is_over=True)  # the agent restarts: it was killed, and no hook reported that
@@ -342,10 +343,10 @@ class HookedSession:
         """A call that ran was allowed; one that was denied was not."""
         self._close_questions(f"{QUESTION}{hash_value(storable(data.get('tool_input')))[:12]}-", answer)
 
-    def _close_questions(self, prefix: str, answer: str, why: str = "") -> None:
+    def _close_questions(self, prefix: str, answer: str, why: str = "", by: str = "user") -> None:
         for request in [each for each in self._pending if each.startswith(prefix)]:
             del self._pending[request]
-            self._put(ev.InputAnswered(request=request, answer=answer, by="user", why=why), actor="user")
+            self._put(ev.InputAnswered(request=request, answer=answer, by=by, why=why), actor=by or "runtime")
 
     def _drop_held(self, *, is_over: bool) -> None:
         """A call that was running when the agent ended. Gemini's transcript does not have it, so only its hook reports
