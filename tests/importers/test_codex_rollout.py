@@ -287,6 +287,16 @@ def test_a_sub_agent_runs_until_a_notice_says_that_it_stopped(
     assert [(e["outcome"], e.get("output")) for e in found] == ([(outcome, output)] if outcome else [])
 
 
+def test_a_task_that_another_agent_gave_begins_a_turn(tmp_path: Path) -> None:
+    content = [{"type": "input_text", "text": "Look"}]
+    task = item("agent_message", author="/root", recipient="/root/look", content=content)
+    lines = [meta(), event("task_started", turn_id=TURN), task, message("assistant", "I looked")]
+    lines += [task, event("task_complete", turn_id=TURN)]
+    found = seen(tmp_path, lines)
+    assert (found.turns, found.said()) == (["completed"], ["I looked"])
+    assert found.named("agent") == ["Look", "Look"]
+
+
 def test_a_compressed_rollout_is_the_same_session(tmp_path: Path) -> None:
     store = wakelog.open("memory:")
     plain = write_lines(tmp_path / "rollout.jsonl", codex())

@@ -192,6 +192,9 @@ class _Reader:
                 self._unmatched_texts.remove(text if text in self._unmatched_texts else self._unmatched_texts[0])
             yield self._say(text_block(text))
         elif kind == "agent_message":
+            if self._turn and self._turn != self._prompted:  # another agent, not a user, gave the task
+                self._prompted = self._turn
+                yield st.PromptStep(None, id=self._turn)
             yield st.MessageStep("user", plain_content(item.get("content")), name="agent", trust="unverified")
         elif kind == "reasoning":
             thought = "\n\n".join(t for t in (blocks_text(item.get("summary")), blocks_text(item.get("content"))) if t)
