@@ -184,6 +184,47 @@ def test_a_sub_agent_that_was_running_when_the_program_ended_is_interrupted(agen
         assert [call["status"] for call in child.log.part("pending_actions").values()] == ["uncertain"]
 
 
+@every("is_told", (True, False))
+def test_a_sub_agent_of_a_sub_agent_ends_with_it_or_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_told: bool
+) -> None:
+    folder = tmp_path / str(is_told)
+    monkeypatch.setenv("WAKELOG_DATA", str(folder / "data"))
+    agent = Claude(folder)
+    agent.starts()
+    agent.child.reply("c3", call("t3", "Agent", description="helper", prompt="Count them."))
+    agent.child.result("t3", "Async agent launched.", LAUNCHED | {"agentId": "a2"})
+    agent.child.write(agent.child_path)
+    below = Lines(prefix="d", isSidechain=True, agentId="a2")
+    below.prompt("Count them.")
+    path = below.write(agent.child_path.with_name("agent-a2.jsonl"))
+    path.with_suffix(".meta.json").write_text(json.dumps({"parentAgentId": "a1"}))
+    agent.take()
+    with wakelog.open(agent.url) as store:
+        check_linked(store)
+        helper = store.resume(f"{NAME}-agent-a2")
+        assert str(helper.log.entry(1).body["spawner"]).partition("@")[0] == store.resume(CHILD).id
+        assert helper.status == "active"
+    if is_told:
+        below.reply("d1", text(FOUND), stop="end_turn")
+        below.write(path)
+        agent.says("SubagentStop", agent_id="a2", agent_transcript_path=str(path), last_assistant_message=FOUND)
+        agent.take()
+        with wakelog.open(agent.url) as store:
+            assert store.resume(helper.name).status == "closed"
+            assert store.resume(CHILD).status == "active"
+    agent.SessionEnd()
+    agent.take()
+    with wakelog.open(agent.url) as store:
+        assert {store.resume(name).status for name in _names(store)} == {"closed"}
+        assert store.resume(helper.name).log.part("turn")["status"] == ("completed" if is_told else "interrupted")
+        (about,) = store.resume(CHILD).log.part("subagents").values()
+        assert about["status"] == ("succeeded" if is_told else "interrupted")
+        assert [body.get("output") for body in told(store.resume(CHILD), "subagent.returned")] == [
+            FOUND if is_told else None
+        ]
+
+
 def test_a_sub_agent_that_runs_while_the_history_is_compacted_goes_on(agent: Claude) -> None:
     agent.starts()
     agent.Stop()
@@ -281,3 +322,14 @@ def test_a_sub_agent_of_gemini_is_found_though_no_hook_tells_of_it(
 
 def _names(store: Store) -> list[str]:
     return [info.name for info in store.sessions()]
+
+
+@every("path", ("/", ".", "a\0b", "x" * 5000, "~", ""))
+def test_a_path_that_is_none_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.setenv("WAKELOG_DATA", str(tmp_path / str(hash(path))))
+    common = {"session_id": SESSION, "transcript_path": path, "cwd": "/w", "agent_transcript_path": path}
+    for name in ("claude-code", "codex", "gemini"):
+        spooled([common | {"hook_event_name": "SubagentStop", "agent_id": "a1"}], name)
+        spooled([common | {"hook_event_name": "SessionEnd"}], name)
+    report = take_in(wakelog.open, into=str(tmp_path / "store"))
+    assert (report.troubles, report.waiting) == ([], 0)

@@ -180,10 +180,12 @@ class HookedSession:
         self._put(ev.SessionClosed(why=why), actor="runtime")
         self._is_closed = True
 
-    def end(self, outcome: str, why: str, at_us: int) -> None:
-        """Ends a sub-agent's session, whose own hooks report no end."""
+    def end(self, outcome: str, why: str, at_us: int, left: Iterable[ev.Event]) -> None:
+        """Ends a sub-agent's session, whose own hooks report no end. `left` are the returns of its own sub-agents."""
         self._at = at_us
         self._end_turn(outcome, why=why if outcome != "completed" else "")
+        for event in left:
+            self._put(event, actor="runtime")
         self._close(why)
 
     # Sub-agents

@@ -26,11 +26,12 @@ from wakelog.hooks.hook_events import HELD_US, KNOWN_EVENTS, SETTLE_US, HookedSe
 from wakelog.hooks.installation import receipts, store_for
 from wakelog.hooks.shell_changes import changes_by_call
 from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take_file
-from wakelog.hooks.subagents import Subagent, SubagentEvents, subagent_origin, subagent_transcripts
+from wakelog.hooks.subagents import Subagent, SubagentEvents, spawner_of, subagent_origin, subagent_transcripts
 from wakelog.importers.transcript_import import import_transcript
 from wakelog.importers.writer.hook_capture import CAPTURE
 from wakelog.importers.writer.observed_files import FileChanges
 from wakelog.importers.writer.origins import session_name
+from wakelog.importers.writer.told_subagents import ToldSubagents
 from wakelog.log import Log
 from wakelog.log.deleted_origins import was_deleted
 from wakelog.model import events as ev
@@ -295,9 +296,21 @@ class _SessionIntake:
             )
             is_done = outcome == "succeeded"
             why = "the sub-agent ended" if is_done else f"the sub-agent ended: {outcome}"
-            ended.end("completed" if is_done else "interrupted", why, (stop or self._records[-1]).at_us)
+            left_us = (stop or self._records[-1]).at_us
+            below = ToldSubagents(log.part("subagents")).left()
+            ended.end("completed" if is_done else "interrupted", why, left_us, below)
             log.append(*ended.drafts)
+            self._tell_above(each, outcome, left_us, events)
         return [record for record in waiting if record not in left]
+
+    def _tell_above(self, ended: Subagent, outcome: str, at_us: int, events: SubagentEvents) -> None:
+        """Tells the sub-agent that started this one, if one did."""
+        above = next((each.session for each in self._subagents if each.session.id == spawner_of(ended)), None)
+        if above is not None and above.status == "active":
+            told = ToldSubagents(above.log.part("subagents"))
+            for event in told.returned(ended.session.id, outcome, events.last_words(ended)):
+                event = msgspec.structs.replace(event, occurred_at=at_us)
+                above.log.append(EventDraft(event, actor="runtime"))
 
 
 def _newest_turn_us(log: Log) -> int:

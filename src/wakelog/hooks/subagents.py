@@ -8,7 +8,7 @@ the transcript of its parent does, or when the program that ran it ended.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,9 @@ from wakelog.hooks.spool_files import SpooledRecord
 from wakelog.importers.source.files import storable
 from wakelog.importers.writer.told_subagents import ToldSubagents
 from wakelog.model import events as ev
+from wakelog.model.ids import SessionId
 from wakelog.model.json_fields import text_in
+from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.timeline.turn_words import words_of_turn
 
@@ -38,18 +40,17 @@ class Subagent(msgspec.Struct, frozen=True):
         return bool(self.session.log.part("turn")["status"] == "completed")
 
 
-def subagent_transcripts(agent: HookedAgent, origin: str, records: Iterable[SpooledRecord]) -> dict[Path, str]:
+def subagent_transcripts(agent: HookedAgent, origin: str, records: Sequence[SpooledRecord]) -> dict[Path, str]:
     """The transcripts of the sub-agents of a session, each with the sub-agent's id."""
     found: dict[Path, str] = {}
+    named = {Path(text_in(record.data, "transcript_path")) for record in records}
+    for transcript in (path for path in named if path.is_file()):
+        found |= _beside(agent, transcript, origin)
     for data in (record.data for record in records):
-        transcript, id = text_in(data, "transcript_path"), text_in(data, "agent_id")
+        id, path = text_in(data, "agent_id"), text_in(data, "agent_transcript_path")
         if agent.name == "codex":
             # Events of a sub-agent name its own transcript, except the one at its end.
-            path = text_in(data, "agent_transcript_path") or transcript
-        else:
-            path = text_in(data, "agent_transcript_path")
-            if transcript and not id:
-                found |= _beside(agent, Path(transcript), origin)
+            path = path or text_in(data, "transcript_path")
         if id and path:
             found[Path(path)] = id
     return {path: id for path, id in found.items() if path.is_file() and path.stat().st_size}
@@ -77,7 +78,8 @@ class SubagentEvents:
         self, parent: str, found: Iterable[Subagent], told: Mapping[str, Any], stops: Mapping[str, str]
     ) -> None:
         """`stops` are the last words of the sub-agents whose end a hook reports, whenever it comes."""
-        self._found = {each.id: each for each in found if _spawner(each) == parent}
+        self._all = {each.session.id: each for each in found}
+        self._found = {each.id: each for each in self._all.values() if spawner_of(each) == parent}
         self._told = ToldSubagents(told)
         self._stops = stops
 
@@ -102,18 +104,26 @@ class SubagentEvents:
                 )
 
     def _returned(self, each: Subagent, outcome: str) -> Iterator[ev.Event]:
+        yield from self._told.returned(each.session.id, outcome, self.last_words(each))
+
+    def last_words(self, each: Subagent) -> Value:
+        """What a hook said to be its result."""
         said = self._stops.get(each.id, "")
-        yield from self._told.returned(each.session.id, outcome, storable(said) if said else None)
+        return storable(said) if said else None
 
-    def outcome(self, each: Subagent) -> str:
-        """How a sub-agent has ended. Empty while it runs."""
-        status = self._told.status(each.session.id) or "running"
-        if status == "running" and each.id in self._stops:
-            return "succeeded"  # one that another sub-agent started
-        return "" if status == "running" else status
+    def outcome(self, each: Subagent, *below: Subagent) -> str:
+        """How a sub-agent has ended, also one that another sub-agent started. Empty while it runs."""
+        if status := self._told.status(each.session.id):
+            return "" if status == "running" else status
+        if each.id in self._stops:
+            return "succeeded"
+        above = self._all.get(SessionId(spawner_of(each)))
+        has_ended = above is not None and above not in below and bool(self.outcome(above, each, *below))
+        return ("succeeded" if each.is_done else "interrupted") if has_ended else ""
 
 
-def _spawner(each: Subagent) -> str:
+def spawner_of(each: Subagent) -> str:
+    """The session that started it."""
     return str(each.session.log.entry(1).body.get("spawner", "")).partition("@")[0]
 
 
