@@ -313,8 +313,7 @@ class SessionWriter:
         self._put_reply()
         now, self._at = self._at, at or self._at
         self._give_up_calls()
-        failure = ev.Failure("failed", error) if error else None
-        self._put(ev.TurnEnded(outcome=outcome, error=failure), actor="runtime")
+        self._put(ev.TurnEnded(outcome=outcome, error=ev.Failure("failed", error) if error else None), actor="runtime")
         self._turn, self._at = False, now
         self._signs.clear()
 
@@ -393,12 +392,13 @@ class SessionWriter:
 
     def _write_call(self, call: st.CallStep, step: st.ResultStep, *, was_pending: bool = False) -> None:
         """Writes a call with its result, or the result alone if the call was pending in the log."""
-        child = self._child(step.child) if step.child else ""
-        if step.child:
+        origin = step.child or call.child
+        child = self._child(origin) if origin else ""
+        if origin:
             self._put_all(self._subagents.started(child, task_of(call)), actor="agent")
         output = self._store_images(step.output)
         self._put_call(settled_call(step, output) if was_pending else recorded_call(call, step, output), call)
-        if step.child and not step.is_launch:
+        if origin and not step.is_launch:
             self._put_all(self._subagents.returned(child, step.outcome))
 
     def _child(self, origin: str) -> str:
@@ -408,6 +408,8 @@ class SessionWriter:
     def _wait_for_answers(self) -> None:
         """At the end of the file: a call without a result is pending, not lost."""
         for call in self._calls.unrecorded():
+            if call.child:
+                self._put_all(self._subagents.started(self._child(call.child), task_of(call)), actor="agent")
             self._put(requested_call(call))
             self._put(ev.ActionStarted(action=call.id), actor="runtime")
             self._calls.pending.add(call.id)
