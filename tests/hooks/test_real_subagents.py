@@ -1,5 +1,7 @@
 """The real agents, offline, with a sub-agent: both sessions are in the log, linked and ended, as an import has them."""
 
+import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,8 @@ import pytest
 
 import wakelog
 from tests.hooks.mock_models import MADE, TASK, mock_models
-from tests.hooks.real_agents import PROMPT, Machine, prompted
+from tests.hooks.real_agents import PROMPT, Machine, prompted, resumed
+from tests.hooks.test_killed_agents import GATED, kill_in_call
 from wakelog.hooks.intake import take_in
 from wakelog.session import Session
 
@@ -69,3 +72,34 @@ def test_a_sub_agent_is_recorded_beside_its_parent(machine: Machine, agent: str,
 
 def _names(store: wakelog.Store) -> list[str]:
     return [info.name for info in store.sessions()]
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini"])
+def test_a_sub_agent_that_was_killed_with_its_agent_is_interrupted_when_that_comes_back(
+    tmp_path: Path, agent: str
+) -> None:
+    with mock_models(GATED, delegates=True) as model:
+        machine = Machine(tmp_path, model.url)
+        os.mkfifo(machine.project / "gate")
+        found = machine.set_up(agent)
+        kill_in_call(machine, prompted(agent, found, PROMPT))
+        machine.wakelog("ls")
+        with wakelog.open(machine.data / "store") as store:
+            sessions = {bool(s.log.entry(1).body.get("spawner")): s for s in map(store.resume, _names(store))}
+            parent, child = sessions[False].name, sessions[True].name
+            assert [each["status"] for each in sessions[False].log.part("subagents").values()] == ["running"]
+            assert child_state(sessions[True]) == ("active", "open")
+        command = machine.wakelog("resume", parent, "--print").partition(" && ")[2]
+        machine.run(*resumed(agent, found, shlex.split(command), "go on"))
+        machine.wakelog("ls")
+    with wakelog.open(machine.data / "store") as store:
+        assert child_state(store.resume(child)) == ("closed", "interrupted")
+        told_last = store.resume(parent).log.part("subagents")
+        assert told_last[store.resume(child).id]["status"] in ("interrupted", "cancelled")
+        assert "running" not in {each["status"] for each in told_last.values()}
+        assert {store.resume(name).status for name in _names(store)} == {"closed"}
+        assert all(store.resume(name).verify().ok for name in _names(store))
+
+
+def child_state(child: Session[Any]) -> tuple[str, str]:
+    return child.status, str(child.log.part("turn")["status"])

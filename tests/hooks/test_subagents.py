@@ -261,6 +261,28 @@ def test_the_end_of_a_sub_agent_waits_for_the_last_words_in_its_transcript(agent
         assert store.resume(CHILD).messages()[-1].text == FOUND
 
 
+@every("is_deleted", (True, False))
+def test_a_sub_agent_whose_session_is_gone_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_deleted: bool
+) -> None:
+    folder = tmp_path / str(is_deleted)
+    monkeypatch.setenv("WAKELOG_DATA", str(folder / "data"))
+    agent = Claude(folder)
+    agent.starts()
+    agent.Stop()
+    if not is_deleted:
+        agent.child_path.unlink()
+    agent.take()
+    if is_deleted:
+        with wakelog.open(agent.url) as store:
+            store.delete(store.resume(CHILD))
+    agent.SessionEnd()
+    agent.take()
+    with wakelog.open(agent.url) as store:
+        assert store.resume(NAME).status == "closed"
+        assert not store.is_open(CHILD)
+
+
 def test_lines_without_a_word_leave_an_ended_session_ended(agent: Claude) -> None:
     agent.starts()
     for event in ("Stop", "SubagentStop", "SessionEnd"):

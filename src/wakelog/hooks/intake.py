@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import InvalidInputError, UnsupportedError, WakelogError
+from wakelog.errors import InvalidInputError, NotFoundError, UnsupportedError, WakelogError
 from wakelog.hooks import spool
 from wakelog.hooks.agents import AGENTS
 from wakelog.hooks.hook_events import HELD_US, KNOWN_EVENTS, SETTLE_US, HookedSession
@@ -242,6 +242,7 @@ class _SessionIntake:
 
     def _append(self, session: Session[Any], has_transcript: bool) -> list[SpooledRecord]:
         log = session.log
+        self._add_running_subagents(log)
         stops = {
             text_in(r.data, "agent_id"): text_in(r.data, "last_assistant_message")
             for r in self._records
@@ -302,6 +303,16 @@ class _SessionIntake:
             log.append(*ended.drafts)
             self._tell_above(each, outcome, left_us, events)
         return [record for record in waiting if record not in left]
+
+    def _add_running_subagents(self, log: Log) -> None:
+        """Adds those that run as far as the log knows, and that no record names."""
+        found = {each.session.id for each in self._subagents}
+        for child, about in log.part("subagents").items():
+            if about["status"] == "running" and child not in found:
+                with contextlib.suppress(NotFoundError):  # its transcript never came
+                    each = self._store.resume(child)
+                    origin = str(each.log.part("labels").get("origin", ""))
+                    self._subagents.append(Subagent(origin.rpartition("/agent-")[2], each))
 
     def _tell_above(self, ended: Subagent, outcome: str, at_us: int, events: SubagentEvents) -> None:
         """Tells the sub-agent that started this one, if one did."""
