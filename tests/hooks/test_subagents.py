@@ -261,6 +261,38 @@ def test_the_end_of_a_sub_agent_waits_for_the_last_words_in_its_transcript(agent
         assert store.resume(CHILD).messages()[-1].text == FOUND
 
 
+@every("end", ("SubagentStop", "SessionEnd"))
+def test_a_sub_agent_that_is_given_more_to_do_works_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    folder = tmp_path / end
+    monkeypatch.setenv("WAKELOG_DATA", str(folder / "data"))
+    agent = Claude(folder)
+    agent.starts()
+    agent.Stop()
+    agent.SubagentStop()
+    agent.take()
+    agent.child.prompt("And the others?")
+    agent.child.reply("c5", call("t5", "Bash", command="make count"))
+    agent.child.write(agent.child_path)
+    agent.says("PreToolUse", tool_name="Bash", tool_input={"command": "make count"}, tool_use_id="t5", agent_id="a1")
+    agent.take()
+    with wakelog.open(agent.url) as store:
+        child = store.resume(CHILD)
+        assert (child.status, child.log.part("turn")["status"]) == ("active", "open")
+    if end == "SubagentStop":
+        agent.child.result("t5", "42")
+        agent.child.reply("c6", text(FOUND), stop="end_turn")
+        agent.child.write(agent.child_path)
+    agent.says(end, agent_id="a1" if end == "SubagentStop" else "")
+    agent.take()
+    with wakelog.open(agent.url) as store:
+        child = store.resume(CHILD)
+        turns = [body.get("outcome", "completed") for body in told(child, "turn.ended")]
+        assert turns == ["completed", "completed" if end == "SubagentStop" else "interrupted"]
+        assert child.status == "closed"
+
+
 @every("is_deleted", (True, False))
 def test_a_sub_agent_whose_session_is_gone_stops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_deleted: bool

@@ -272,9 +272,9 @@ class _SessionIntake:
                 if isinstance(drafts[0].event, ev.SessionReopened):
                     log.append(drafts.pop(0))  # while a session is closed, nothing else is accepted in its commit
                 log.append(*drafts, commit_id=id)
-        return left + self._end_subagents(subagents, left)
+        return left + self._end_subagents(log, subagents, left)
 
-    def _end_subagents(self, events: SubagentEvents, left: list[SpooledRecord]) -> list[SpooledRecord]:
+    def _end_subagents(self, parent: Log, events: SubagentEvents, left: list[SpooledRecord]) -> list[SpooledRecord]:
         """Ends the sessions of sub-agents that have ended. Returns the records that say so and must wait: the last
         message may not be in the transcript yet."""
         waiting = []
@@ -285,6 +285,10 @@ class _SessionIntake:
             stop = next(
                 (r for r in self._records if r.event == "SubagentStop" and r.data.get("agent_id") == each.id), None
             )
+            if stop is None and _works_again(parent, each):
+                if not any(r.event == "SessionEnd" for r in self._records):
+                    continue
+                outcome = "succeeded" if each.is_done else "interrupted"
             if stop is not None and not each.is_done and self._now_us - stop.at_us < SETTLE_US:
                 waiting.append(stop)
                 continue
@@ -328,6 +332,12 @@ def _newest_turn_us(log: Log) -> int:
     """When the newest turn began."""
     started = next((entry for entry in walk_back(log) if entry.kind == "turn.started"), None)
     return int(started.body.get("occurred_at") or 0) if started is not None else 0
+
+
+def _works_again(parent: Log, each: Subagent) -> bool:
+    """Whether a sub-agent was given more to do after it had returned."""
+    about = parent.part("subagents").get(each.session.id)
+    return about is not None and _newest_turn_us(each.session.log) > parent.entry(about["seq"]).happened_at
 
 
 def _ended_us(log: Log) -> int:
