@@ -284,13 +284,16 @@ def test_a_sub_agent_that_is_given_more_to_do_works_again(
         agent.child.result("t5", "42")
         agent.child.reply("c6", text(FOUND), stop="end_turn")
         agent.child.write(agent.child_path)
-    agent.says(end, agent_id="a1" if end == "SubagentStop" else "")
+    about = {"agent_id": "a1", "last_assistant_message": "42 again"} if end == "SubagentStop" else {}
+    agent.says(end, **about)
     agent.take()
     with wakelog.open(agent.url) as store:
         child = store.resume(CHILD)
         turns = [body.get("outcome", "completed") for body in told(child, "turn.ended")]
         assert turns == ["completed", "completed" if end == "SubagentStop" else "interrupted"]
         assert child.status == "closed"
+        results = [body.get("output") for body in told(store.resume(NAME), "subagent.returned")]
+        assert results == ([FOUND, "42 again"] if end == "SubagentStop" else [FOUND])
 
 
 @every("is_deleted", (True, False))

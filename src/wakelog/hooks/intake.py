@@ -285,13 +285,22 @@ class _SessionIntake:
             stop = next(
                 (r for r in self._records if r.event == "SubagentStop" and r.data.get("agent_id") == each.id), None
             )
-            if stop is None and _works_again(parent, each):
+            works_again = _works_again(parent, each)
+            if stop is None and works_again:
                 if not any(r.event == "SessionEnd" for r in self._records):
                     continue
                 outcome = "succeeded" if each.is_done else "interrupted"
             if stop is not None and not each.is_done and self._now_us - stop.at_us < SETTLE_US:
                 waiting.append(stop)
                 continue
+            if stop is not None and works_again and parent.head().status == "active":
+                said = ev.SubagentReturned(
+                    session=each.session.id,
+                    outcome=outcome,
+                    output=events.last_words(each),
+                    occurred_at=stop.at_us,
+                )
+                parent.append(EventDraft(said, actor="runtime"))
             ended = HookedSession(
                 self._agent.label,
                 has_transcript=True,
