@@ -1,10 +1,12 @@
-"""A model on loopback, for real agents: it asks for one shell command, and then says that it is done.
+"""A model on loopback, for real agents: it asks for one shell command, and then says that it is done. If it delegates,
+it has a sub-agent run the command.
 
 Speaks as much of three interfaces as the agents need to finish a turn: Anthropic Messages, OpenAI Responses and Gemini
 generateContent. Nothing leaves the machine.
 """
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +15,10 @@ from typing import Any
 
 COMMAND = "echo made-by-the-agent > made.txt"
 DONE = "All done by the mock."
+TASK = "Make the file for me."
+"""What a sub-agent is asked for,"""
+MADE = "The sub-agent made it."
+"""and what it says."""
 
 
 class MockModel(ThreadingHTTPServer):
@@ -20,17 +26,18 @@ class MockModel(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, command: str, delegates: bool) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.command = command
+        self.delegates = delegates
         self.asked: list[dict[str, Any]] = []
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
 
 @contextmanager
-def mock_models(command: str = COMMAND) -> Iterator[MockModel]:
+def mock_models(command: str = COMMAND, *, delegates: bool = False) -> Iterator[MockModel]:
     """A server, as long as it is needed."""
-    server = MockModel(command)
+    server = MockModel(command, delegates)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -62,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
         server = self.server
         assert isinstance(server, MockModel)
         server.asked.append(asked)
-        command = server.command
+        command = "" if server.delegates and not _is_subagent(asked) else server.command
         path = self.path.partition("?")[0]
         if path.endswith("/messages"):
             events = list(_anthropic(asked, command))
@@ -91,16 +98,32 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
 
+def _conversation(asked: dict[str, Any]) -> list[Any]:
+    return asked.get("messages") or asked.get("input") or asked.get("contents") or []
+
+
+def _is_subagent(asked: dict[str, Any]) -> bool:
+    """Whether a sub-agent asks: a user gave it the task."""
+    return any(TASK in json.dumps(item) for item in _conversation(asked) if item.get("role") == "user")
+
+
+def _words(asked: dict[str, Any]) -> str:
+    return MADE if _is_subagent(asked) else DONE
+
+
 def _wants_call(asked: dict[str, Any]) -> bool:
     """Whether the agent offers tools and has not been answered by one yet."""
-    said = json.dumps(asked.get("messages") or asked.get("input") or asked.get("contents") or [])
+    said = json.dumps(_conversation(asked))
     marks = ('"tool_result"', '"function_call_output"', '"functionResponse"')
     return bool(asked.get("tools")) and not any(mark in said for mark in marks)
 
 
 def _message(asked: dict[str, Any], command: str) -> dict[str, Any]:
-    content: list[dict[str, Any]] = [{"type": "text", "text": DONE}]
-    if _wants_call(asked):
+    content: list[dict[str, Any]] = [{"type": "text", "text": _words(asked)}]
+    if _wants_call(asked) and not command:
+        given = {"description": "make it", "prompt": TASK, "subagent_type": "general-purpose"}
+        content = [{"type": "tool_use", "id": "toolu_agent1", "name": "Agent", "input": given}]
+    elif _wants_call(asked):
         offered = {tool.get("name") for tool in asked["tools"]}
         name = next((name for name in ("bash", "shell") if name in offered), "Bash")
         given = {"command": command, "description": "make it"}
@@ -141,9 +164,11 @@ def _openai(asked: dict[str, Any], command: str) -> Iterator[tuple[str, dict[str
         "type": "message",
         "role": "assistant",
         "id": "msg_1",
-        "content": [{"type": "output_text", "text": DONE, "annotations": []}],
+        "content": [{"type": "output_text", "text": _words(asked), "annotations": []}],
     }
-    if _wants_call(asked):
+    if not command and (next_call := _codex_delegation(asked)):
+        item = next_call
+    elif _wants_call(asked):
         name, given = next(
             (name, given)
             for name, given in (
@@ -168,9 +193,27 @@ def _openai(asked: dict[str, Any], command: str) -> Iterator[tuple[str, dict[str
     yield "response.completed", {"type": "response.completed", "response": response}
 
 
+def _codex_delegation(asked: dict[str, Any]) -> dict[str, Any] | None:
+    """Starts a sub-agent, and then waits for it."""
+    said = json.dumps(_conversation(asked))
+    common = {"type": "function_call", "namespace": "multi_agent_v1"}
+    if "call_spawn" not in said:
+        given: dict[str, Any] = {"message": TASK, "agent_type": "default"}
+        return {**common, "id": "fc_1", "call_id": "call_spawn", "name": "spawn_agent", "arguments": json.dumps(given)}
+    if "call_wait" not in said:
+        [agent] = set(re.findall(r'agent_id\\*": *\\*"([0-9a-f-]+)', said))
+        given = {"targets": [agent], "timeout_ms": 60_000}
+        return {**common, "id": "fc_2", "call_id": "call_wait", "name": "wait_agent", "arguments": json.dumps(given)}
+    return None
+
+
 def _gemini(asked: dict[str, Any], command: str, says: str = DONE) -> dict[str, Any]:
     part: dict[str, Any] = {"text": says}
-    if says == DONE and _wants_call(asked):
+    if says == DONE and not command and _wants_call(asked):
+        part = {"functionCall": {"name": "invoke_agent", "args": {"agent_name": "generalist", "prompt": TASK}}}
+    elif says == DONE and _is_subagent(asked) and asked.get("tools") and not _wants_call(asked):
+        part = {"functionCall": {"name": "complete_task", "args": {"result": {"response": MADE}}}}
+    elif says == DONE and _wants_call(asked):
         part = {"functionCall": {"name": "run_shell_command", "args": {"command": command, "description": "make it"}}}
     content = {"role": "model", "parts": [part]}
     usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}

@@ -117,11 +117,12 @@ class Machine:
 
 
 CODEX_RUNS = (
+    *("--enable", "multi_agent"),
     "--skip-git-repo-check",
     "--dangerously-bypass-approvals-and-sandbox",
     "--dangerously-bypass-hook-trust",
 )
-CLAUDE_RUNS = ("--allowedTools", "Bash", "--model", "claude-sonnet-4-5")
+CLAUDE_RUNS = ("--allowedTools", "Bash", "Agent", "--model", "claude-sonnet-4-5")
 
 
 def prompted(agent: str, program: str, prompt: str) -> list[str]:

@@ -94,10 +94,18 @@ def test_without_a_transcript_the_hooks_are_the_session(url: str) -> None:
         "session.closed",
     ]
     assert [b.get("outcome") for b in bodies(url, "turn.ended")][1:] == ["interrupted"]
-    assert bodies(url, "input.answered")[0]["answer"] == "allow"
+    assert [bodies(url, "input.answered")[0][key] for key in ("answer", "by")] == ["allow", "user"]
     assert bodies(url, "action.denied")[0]["why"] == "not asked for"
     assert state["pending_actions"]["t5"]["status"] == "uncertain"
     assert all(body["occurred_at"] for body in bodies(url, "turn.started"))
+
+
+def test_a_question_that_no_call_followed_was_denied_by_nobody_that_is_known(url: str) -> None:
+    said = claude()
+    spooled([*said[:9], said[18]])
+    take(url)
+    (answer,) = bodies(url, "input.answered")
+    assert (answer["answer"], answer.get("by", ""), answer["why"]) == ("deny", "", "the call did not run")
 
 
 def test_beside_a_transcript_hooks_add_what_only_they_know(url: str, tmp_path: Path) -> None:

@@ -24,14 +24,14 @@ class Lines:
     def __init__(self, session: str = SESSION, *, prefix: str = "0", **common: Any) -> None:
         self.lines: list[dict[str, Any]] = []
         self._session, self._prefix, self._common = session, prefix, common
-        self._count = 0
+        self.count = 0
         self.last: str | None = None
 
     def add(self, type: str, *, parent: str | None = "", **more: Any) -> str:
         """A line; its uuid."""
-        self._count += 1
-        uuid = f"{self._prefix * 4}{self._count:04x}-0000-4000-8000-000000000000"
-        when = datetime.datetime.fromtimestamp(START / 1e6 + self._count, datetime.UTC)
+        self.count += 1
+        uuid = f"{self._prefix * 4}{self.count:04x}-0000-4000-8000-000000000000"
+        when = datetime.datetime.fromtimestamp(START / 1e6 + self.count, datetime.UTC)
         line = {
             "parentUuid": self.last if parent == "" else parent,
             "isSidechain": False,

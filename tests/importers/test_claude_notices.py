@@ -153,6 +153,25 @@ def test_a_sub_agent_in_the_background_returns_when_the_notice_says_so(status: s
     assert len(events(session, "subagent.returned")) == 1
 
 
+def test_a_sub_agent_is_linked_though_its_call_was_never_answered(tmp_path: Path) -> None:
+    lines, agent = Lines(), Lines(prefix="c", isSidechain=True, agentId="a1")
+    lines.prompt("Send somebody.")
+    lines.reply("m1", call("t1", "Agent", description="scout", prompt="Look around."))
+    agent.prompt("Look around.")
+    path = agent.write(tmp_path / SESSION / "subagents" / "agent-a1.jsonl")
+    path.with_suffix(".meta.json").write_text(json.dumps({"toolUseId": "t1"}))
+    store, _ = imported(lines.write(tmp_path / f"{SESSION}.jsonl"))
+    session = store.resume(NAME)
+    (about,) = session.log.part("subagents").items()
+    assert (about[0], about[1]["status"]) == (store.reserve(f"{NAME}-agent-a1"), "running")
+    assert about[1]["task"] == "scout"
+    lines.prompt("What happened?")
+    import_transcript(store, lines.write(tmp_path / f"{SESSION}.jsonl"))
+    assert len(events(session, "subagent.spawned")) == 1
+    at_once = imported(tmp_path / f"{SESSION}.jsonl")[0].resume(NAME)
+    assert [body["outcome"] for body in events(at_once, "subagent.returned")] == ["interrupted"]
+
+
 def test_a_sub_agent_of_a_sub_agent_belongs_to_that_one(tmp_path: Path) -> None:
     folder = tmp_path / SESSION / "subagents"
     store = live_store()

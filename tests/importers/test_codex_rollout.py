@@ -259,6 +259,44 @@ def test_a_sub_agent_is_a_session_that_its_parent_spawned(tmp_path: Path) -> Non
     assert opened.body["spawner"].startswith(spawned.id)
 
 
+@pytest.mark.parametrize(
+    ("status", "outcome", "output"),
+    [
+        ({"completed": "42"}, "succeeded", "42"),
+        ({"errored": "no model"}, "failed", "no model"),
+        ("shutdown", "cancelled", None),
+        ("running", "", None),
+    ],
+)
+def test_a_sub_agent_runs_until_a_notice_says_that_it_stopped(
+    tmp_path: Path, status: Any, outcome: str, output: str | None
+) -> None:
+    store = wakelog.open("memory:", clock=lambda: microseconds(meta()["timestamp"]))
+    child = "019a0000-0003-7000-8000-00000000cccc"
+    asked = call("c", "spawn_agent", {"message": "Look"})
+    asked["payload"]["namespace"] = "multi_agent_v1"
+    lines = [meta(), *prompt("Go", TURN), asked, result("c", json.dumps({"agent_id": child}))]
+    path = write_lines(tmp_path / "parent.jsonl", lines)
+    session = store.resume(import_transcript(store, path).sessions[0].name)
+    assert [(e["status"], e["task"]) for e in session.log.part("subagents").values()] == [("running", "Look")]
+    about = json.dumps({"agent_path": child, "status": status})
+    notice = f"<subagent_notification>\n{about}\n</subagent_notification>"
+    import_transcript(store, write_lines(path, [*lines, message("user", notice), message("user", notice)]))
+    assert [e["status"] for e in session.log.part("subagents").values()] == [outcome or "running"]
+    found = [e.body for e in session.log.entries() if e.kind == "subagent.returned"]
+    assert [(e["outcome"], e.get("output")) for e in found] == ([(outcome, output)] if outcome else [])
+
+
+def test_a_task_that_another_agent_gave_begins_a_turn(tmp_path: Path) -> None:
+    content = [{"type": "input_text", "text": "Look"}]
+    task = item("agent_message", author="/root", recipient="/root/look", content=content)
+    lines = [meta(), event("task_started", turn_id=TURN), task, message("assistant", "I looked")]
+    lines += [task, event("task_complete", turn_id=TURN)]
+    found = seen(tmp_path, lines)
+    assert (found.turns, found.said()) == (["completed"], ["I looked"])
+    assert found.named("agent") == ["Look", "Look"]
+
+
 def test_a_compressed_rollout_is_the_same_session(tmp_path: Path) -> None:
     store = wakelog.open("memory:")
     plain = write_lines(tmp_path / "rollout.jsonl", codex())

@@ -187,11 +187,14 @@ def test_sub_agents_belong_to_their_session(tmp_path: Path) -> None:
     asked = {"id": "g", "type": "gemini", "content": "", "toolCalls": [call]}
     write_lines(chats / "session-2026-01-05T10-00-11111111.jsonl", [*gemini_log()[:2], asked])
     header = gemini_log()[0] | {"sessionId": "agent-1", "kind": "subagent"}
-    write_lines(chats / parent / "agent-1.jsonl", [header, *gemini_log()[1:4]])
+    last = gemini_call("l", "complete_task", {"result": {"response": "Found it"}}, "Task completed.")
+    ended = {"id": "h", "type": "gemini", "content": "", "toolCalls": [last]}
+    write_lines(chats / parent / "agent-1.jsonl", [header, *gemini_log()[1:4], ended])
     found = [f.path for f in find_transcripts(tmp_path) if f.format == "gemini-cli"]
     assert len(found) == 2
     store = wakelog.open("memory:")
     sessions = {p.name[:5]: store.resume(import_transcript(store, p).sessions[0].name) for p in found}
     spawned = [e.body["session"] for e in sessions["sessi"].log.entries() if e.kind == "subagent.spawned"]
     assert spawned == [sessions["agent"].id]
+    assert sessions["agent"].log.part("turn")["status"] == "completed"
     assert sessions["sessi"].log.part("labels")["project"] == "/srv/app"

@@ -91,6 +91,23 @@ def test_an_index_of_another_version_is_made_anew(
         assert contents(index) == wanted
 
 
+def test_summaries_from_before_a_change_of_their_words_are_made_anew(engine: SqliteEngine, path: Path) -> None:
+    """An index of version 13 may be from when a message that the program wrote was shown with its tags."""
+    log = Log.create(engine, new_session(), ev.SessionOpened(name="x"))
+    notice = "<task-notification>\n<summary>it is done</summary>\n</task-notification>"
+    log.append(ev.MessageAdded(role="user", content=notice, name="notice"))
+    with Index(engine, path) as index:
+        index.catch_up()
+    db = apsw.Connection(str(path))
+    db.execute("update wl_event set summary = ? where summary = 'it is done'", (notice,)).fetchall()
+    assert db.changes() == 1
+    db.pragma("user_version", 13)
+    db.close()
+    with Index(engine, path) as index:
+        (event,) = index.events(log.id, kinds=("message.added",))
+        assert event.summary == "it is done"
+
+
 def test_a_database_of_something_else_is_left_alone(engine: SqliteEngine, path: Path) -> None:
     db = apsw.Connection(str(path))
     db.execute("create table mine (x)")

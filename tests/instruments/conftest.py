@@ -10,9 +10,14 @@ import pytest
 import wakelog
 from tests.instruments.apis import APIS, Api
 from tests.runtime.providers import Provider, provider
+from wakelog.instruments.endpoints import Endpoints
+from wakelog.instruments.proxy import ModelProxy
+from wakelog.instruments.recorder import ConversationRecorder
 from wakelog.log.reader import Entry
 from wakelog.session import Session
 from wakelog.store import Store
+
+VARIABLES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL", "google-genai": "GOOGLE_GEMINI_BASE_URL"}
 
 
 class Recorded(msgspec.Struct):
@@ -40,6 +45,27 @@ class Recorded(msgspec.Struct):
         return [(m.role, m.text) for m in (session or self.session).messages()]
 
 
+class Through:
+    """The providers, seen through the proxy."""
+
+    def __init__(self, remote: Provider, recorded: Recorded) -> None:
+        self.warnings: list[str] = []
+        self.recorder = ConversationRecorder(
+            lambda number: recorded.store.session(f"seen-{number}"), source="record", warn=self.warnings.append
+        )
+        self.endpoints = Endpoints(dict.fromkeys(VARIABLES.values(), remote.url))
+        self.proxy = ModelProxy(self.endpoints, self.recorder)
+
+    def to(self, library: str = "openai") -> Any:
+        seen = Provider()
+        seen.url = self.endpoints.variables(self.proxy.address, {})[VARIABLES[library]]
+        return seen
+
+    def close(self) -> None:
+        """Until everything is written."""
+        self.recorder.close()
+
+
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was recorded is there when a call returns, however busy the machine is."""
@@ -65,3 +91,11 @@ def api(request: pytest.FixtureRequest) -> Api:
     if importlib.util.find_spec(found.module.partition(".")[0]) is None:
         pytest.skip(f"{found.library} is not installed")
     return found
+
+
+@pytest.fixture
+def through(remote: Provider, recorded: Recorded) -> Iterator[Through]:
+    made = Through(remote, recorded)
+    with made.proxy:
+        yield made
+    made.close()

@@ -6,6 +6,7 @@ import asyncio
 import warnings
 from typing import Any
 
+import pydantic
 import pytest
 
 import wakelog
@@ -18,7 +19,7 @@ with warnings.catch_warnings():
     litellm = pytest.importorskip("litellm")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-CHAT, MESSAGES = APIS["chat"], APIS["messages"]
+CHAT, MESSAGES, RESPONSES = APIS["chat"], APIS["messages"], APIS["responses"]
 
 
 def given(remote: Provider, **more: Any) -> dict[str, Any]:
@@ -69,6 +70,41 @@ def test_another_provider_is_recorded_in_the_same_words(recorded: Recorded, remo
     asked = given(remote, model="anthropic/claude-sonnet-4-5", base_url=remote.url)
     assert litellm.completion(**asked).choices[0].message.content == ANSWER
     assert recorded.said() == [("user", QUESTION), ("assistant", ANSWER)]
+
+
+def test_a_class_as_the_format_of_the_answer_does_not_hide_the_messages(recorded: Recorded, remote: Provider) -> None:
+    class Weather(pydantic.BaseModel):
+        degrees: int
+
+    wakelog.instrument("litellm", store=recorded.store)
+    remote.plays.append(CHAT.says(ANSWER))
+    litellm.completion(**given(remote, response_format=Weather))
+    assert recorded.said() == [("user", QUESTION), ("assistant", ANSWER)]
+    (asked,) = recorded.of("action.requested")
+    log = recorded.session.log
+    assert "degrees" in str(log.value(asked, asked.body))
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["at once", "stream"])
+@pytest.mark.parametrize("is_async", [False, True], ids=["plain", "awaited"])
+def test_a_response_is_recorded(recorded: Recorded, remote: Provider, stream: bool, is_async: bool) -> None:
+    wakelog.instrument("litellm", "openai", store=recorded.store)
+    remote.plays.append((RESPONSES.streams if stream else RESPONSES.says)(ANSWER))
+    asked = {"model": "gpt-4.1", "input": QUESTION, "api_key": "a-key", "api_base": f"{remote.url}/v1"}
+
+    async def run() -> None:
+        said = await litellm.aresponses(**asked, stream=stream)
+        if stream:
+            async for _ in said:
+                pass
+
+    if is_async:
+        asyncio.run(run())
+    else:
+        said = litellm.responses(**asked, stream=stream)
+        assert list(said)
+    assert recorded.said() == [("user", QUESTION), ("assistant", ANSWER)]
+    assert "a-key" not in str([recorded.session.log.value(e, e.body) for e in recorded.session.log.entries()])
 
 
 def test_an_error_is_raised_as_it_is(recorded: Recorded, remote: Provider) -> None:

@@ -3,7 +3,6 @@
 import http.client
 import socket
 import threading
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,48 +11,16 @@ import pytest
 
 import wakelog
 from tests.instruments.apis import ANSWER, APIS, CALL, QUESTION, Api, ask_chat
-from tests.instruments.conftest import Recorded
+from tests.instruments.conftest import Recorded, Through
 from tests.later import Later
 from tests.ports import free_port
 from tests.runtime.providers import Play, Provider
 from wakelog.errors import InvalidInputError
 from wakelog.instruments.endpoints import Endpoints
-from wakelog.instruments.proxy import ModelProxy
-from wakelog.instruments.recorder import ConversationRecorder
 
 openai = Later("openai")
 
 CHAT = APIS["chat"]
-VARIABLES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL", "google-genai": "GOOGLE_GEMINI_BASE_URL"}
-
-
-class Through:
-    """The providers, seen through the proxy."""
-
-    def __init__(self, remote: Provider, recorded: Recorded) -> None:
-        self.warnings: list[str] = []
-        self.recorder = ConversationRecorder(
-            lambda number: recorded.store.session(f"seen-{number}"), source="record", warn=self.warnings.append
-        )
-        self.endpoints = Endpoints(dict.fromkeys(VARIABLES.values(), remote.url))
-        self.proxy = ModelProxy(self.endpoints, self.recorder)
-
-    def to(self, library: str = "openai") -> Any:
-        seen = Provider()
-        seen.url = self.endpoints.variables(self.proxy.address, {})[VARIABLES[library]]
-        return seen
-
-    def close(self) -> None:
-        """Until everything is written."""
-        self.recorder.close()
-
-
-@pytest.fixture
-def through(remote: Provider, recorded: Recorded) -> Iterator[Through]:
-    made = Through(remote, recorded)
-    with made.proxy:
-        yield made
-    made.close()
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["at once", "stream"])

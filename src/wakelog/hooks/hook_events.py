@@ -8,7 +8,7 @@ how the session ended. Without a transcript, prompts, calls and results are made
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ import msgspec
 from wakelog.codec.canonical import hash_value
 from wakelog.hooks.shell_changes import ShellCalls
 from wakelog.hooks.spool_files import SpooledRecord
+from wakelog.hooks.subagents import SubagentEvents
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import storable
 from wakelog.importers.writer.call_events import UNVERIFIED
@@ -32,9 +33,12 @@ SETTLE_US = 3 * 1_000_000
 QUESTION = "permission-"
 _COMMON = frozenset({"session_id", "transcript_path", "cwd", "hook_event_name", "permission_mode", "timestamp"})
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_ENDS = frozenset({"UserPromptSubmit", "BeforeAgent", "Stop", "AfterAgent", "StopFailure", "SessionEnd"})
+_PROMPTS = frozenset({"UserPromptSubmit", "BeforeAgent"})
+_ENDINGS = frozenset({"Stop", "AfterAgent", "StopFailure", "SessionEnd"})
+_ENDS = _PROMPTS | _ENDINGS
 """After one of these, open questions have no answer any more."""
-_ENDINGS = _ENDS - {"UserPromptSubmit", "BeforeAgent"}
+_GOES_ON = ("compact", "clear")
+"""Sources of a start at which the program was running already."""
 
 
 class HookedSession:
@@ -50,8 +54,10 @@ class HookedSession:
         labels: dict[str, str] | None = None,
         status: str = "open",
         newest_turn_us: int = 0,
+        subagents: SubagentEvents | None = None,
     ) -> None:
-        """Ends of turns from before `newest_turn_us` are those of earlier turns, which the transcript has ended."""
+        """Ends of turns from before `newest_turn_us` are those of earlier turns, which the transcript has ended.
+        `subagents` are given if there is a transcript."""
         self.drafts: list[EventDraft] = []
         self._agent = agent
         self._has_transcript = has_transcript
@@ -66,6 +72,7 @@ class HookedSession:
         self._stopped: SpooledRecord | None = None
         """The record that says the turn is over, if the transcript does not say so yet, or never does."""
         self._newest_turn_us = newest_turn_us
+        self._subagents = subagents
         self._at = 0
 
     def settle(self, now_us: int) -> list[SpooledRecord]:
@@ -90,11 +97,18 @@ class HookedSession:
         self._at = record.at_us
         data = record.data
         event = record.event
+        if self._subagents is not None:
+            self._put_of_subagents(self._subagents.started())
+        if event in _ENDS and text_in(data, "agent_id"):
+            event = "SubagentPrompt" if event in _PROMPTS else "SubagentEnd"  # its own transcript has the turn
         if event in _ENDS:
-            self._close_questions(QUESTION, "deny", "the call did not run")
+            # Without a terminal nobody is asked, and the program denies it.
+            self._close_questions(QUESTION, "deny", "the call did not run", by="")
             self._drop_held(is_over=event == "SessionEnd")
-        elif event == "SessionStart":
+        elif event == "SessionStart" and text_in(data, "source") not in _GOES_ON:
             self._drop_held(is_over=True)  # the agent restarts: it was killed, and no hook reported that
+            if self._subagents is not None:
+                self._put_of_subagents(self._subagents.left(self._at))
         make = _MAKERS.get(event)
         if event in _ENDINGS and record.at_us < self._newest_turn_us:
             if event == "SessionEnd":
@@ -158,8 +172,37 @@ class HookedSession:
         if self._stopped is not None:
             self._end_turn("completed")
         self._end_turn("interrupted", why=why)
+        if self._subagents is not None:
+            self._put_of_subagents(self._subagents.left(self._at))
+        self._close(why)
+
+    def _close(self, why: str) -> None:
         self._put(ev.SessionClosed(why=why), actor="runtime")
         self._is_closed = True
+
+    def end(self, outcome: str, why: str, at_us: int, left: Iterable[ev.Event]) -> None:
+        """Ends a sub-agent's session, whose own hooks report no end. `left` are the returns of its own sub-agents."""
+        self._at = at_us
+        self._end_turn(outcome, why=why if outcome != "completed" else "")
+        for event in left:
+            self._put(event, actor="runtime")
+        self._close(why)
+
+    # Sub-agents
+
+    def _subagent_stop(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        if self._subagents is not None:
+            self._put_of_subagents(self._subagents.stopped(text_in(data, "agent_id")))
+        elif not self._has_transcript:
+            self._keep_unknown("SubagentStop", data)
+
+    def _put_of_subagents(self, events: Iterable[ev.Event]) -> None:
+        """Puts events that leave a closed session closed."""
+        for event in events:
+            was_closed = self._is_closed
+            self._put(event, actor="runtime")
+            if was_closed:
+                self._close("its sub-agent is known to have started or ended")
 
     # Turns
 
@@ -302,10 +345,10 @@ class HookedSession:
         """A call that ran was allowed; one that was denied was not."""
         self._close_questions(f"{QUESTION}{hash_value(storable(data.get('tool_input')))[:12]}-", answer)
 
-    def _close_questions(self, prefix: str, answer: str, why: str = "") -> None:
+    def _close_questions(self, prefix: str, answer: str, why: str = "", by: str = "user") -> None:
         for request in [each for each in self._pending if each.startswith(prefix)]:
             del self._pending[request]
-            self._put(ev.InputAnswered(request=request, answer=answer, by="user", why=why), actor="user")
+            self._put(ev.InputAnswered(request=request, answer=answer, by=by, why=why), actor=by or "runtime")
 
     def _drop_held(self, *, is_over: bool) -> None:
         """A call that was running when the agent ended. Gemini's transcript does not have it, so only its hook reports
@@ -368,6 +411,7 @@ Maker = Callable[[HookedSession, dict[str, Any], SpooledRecord], None]
 _MAKERS: dict[str, Maker] = {
     "SessionStart": HookedSession._start,
     "SessionEnd": HookedSession._finish,
+    "SubagentStop": HookedSession._subagent_stop,
     "UserPromptSubmit": HookedSession._prompt,
     "BeforeAgent": HookedSession._prompt,
     "Stop": HookedSession._stop,
@@ -390,7 +434,9 @@ _CALLS: dict[str, Maker] = {
     "AfterTool": HookedSession._answer,
 }
 _WITH_BRANCH = ("claude-code",)
-_IN_TRANSCRIPT = frozenset({"PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "PreCompress"})
+_IN_TRANSCRIPT = frozenset(
+    {"PreCompact", "PostCompact", "SubagentStart", "SubagentPrompt", "SubagentEnd", "PreCompress"}
+)
 """Events that transcripts have too."""
 _ASIDE = frozenset({"git.seen", "files.before", "files.after"})
 """What our own hook adds to an event."""

@@ -19,19 +19,24 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import InvalidInputError, UnsupportedError, WakelogError
+from wakelog.errors import InvalidInputError, NotFoundError, UnsupportedError, WakelogError
 from wakelog.hooks import spool
 from wakelog.hooks.agents import AGENTS
-from wakelog.hooks.hook_events import HELD_US, KNOWN_EVENTS, HookedSession
+from wakelog.hooks.hook_events import HELD_US, KNOWN_EVENTS, SETTLE_US, HookedSession
 from wakelog.hooks.installation import receipts, store_for
 from wakelog.hooks.shell_changes import changes_by_call
 from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take_file
+from wakelog.hooks.subagents import Subagent, SubagentEvents, spawner_of, subagent_origin, subagent_transcripts
 from wakelog.importers.transcript_import import import_transcript
 from wakelog.importers.writer.hook_capture import CAPTURE
+from wakelog.importers.writer.observed_files import FileChanges
 from wakelog.importers.writer.origins import session_name
+from wakelog.importers.writer.told_subagents import ToldSubagents
 from wakelog.log import Log
 from wakelog.log.deleted_origins import was_deleted
+from wakelog.model import events as ev
 from wakelog.model.json_fields import text_in
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.timeline.points import walk_back
@@ -40,6 +45,7 @@ PATIENCE_US = 600 * 1_000_000
 """How long to wait for a transcript that a record names."""
 KEEP_US = 30 * 24 * 3600 * 1_000_000
 """How long records that cannot be recorded are kept."""
+COMMIT_ID = "hooks-"
 COMMIT_MAX = 300
 """How many records become one commit."""
 
@@ -121,6 +127,7 @@ class _SessionIntake:
         self._origin = records[0].origin
         self._written: set[str] = set()
         self._is_unreadable = False
+        self._subagents: list[Subagent] = []
         self._name = session_name(store, self._agent.label, self._origin)
 
     def run(self, report: IntakeReport) -> list[SpooledRecord]:
@@ -129,6 +136,7 @@ class _SessionIntake:
             report.deleted += len(self._records)
             return []
         labels: dict[str, str] = session.log.part("labels") if session is not None else {}
+        ended_us = _ended_us(session.log) if session is not None and session.status == "closed" else 0
         is_hooks_only = CAPTURE in labels
         has_transcript = not is_hooks_only and self._import()
         if not has_transcript and not is_hooks_only:
@@ -142,7 +150,16 @@ class _SessionIntake:
         report.records += len(self._records)
         if self._name not in report.sessions:
             report.sessions.append(self._name)
-        return self._append(session, has_transcript)
+        left = self._append(session, has_transcript)
+        if ended_us and session.status == "active" and not self._has_come_back(session.log, ended_us):
+            why = "what came after its end is from before"
+            session.log.append(EventDraft(ev.SessionClosed(why=why, occurred_at=ended_us), actor="runtime"))
+        return left
+
+    def _has_come_back(self, log: Log, ended_us: int) -> bool:
+        """Whether the agent continues a session that it had ended."""
+        starts = [record.at_us for record in self._records if record.event == "SessionStart"]
+        return max([_newest_turn_us(log), *starts]) > ended_us
 
     def _keep_for_later(self) -> list[SpooledRecord]:
         """Records of events that nobody knows, of a session that nobody knows: they wait until there is one."""
@@ -170,19 +187,37 @@ class _SessionIntake:
         found = False
         changes = changes_by_call(self._records)
         calls = {*changes}
+        subagents = subagent_transcripts(self._agent, self._origin, self._records)
         for path in self._transcripts():
-            try:
-                report = import_transcript(self._store, path, changes=changes)
-            except UnsupportedError:
-                self._is_unreadable = True  # only hooks are left
-                continue
-            except InvalidInputError as exc:
-                if exc.kind != "bad-transcript" or self._session() is not None:
-                    raise
-                continue  # it may be half written; if it stays so, only hooks are left
-            found = found or any(each.name == self._name for each in report.sessions)
+            if path not in subagents:
+                found = self._import_file(path, changes) or found
+        for path, id in subagents.items():
+            self._import_subagent(path, id, changes)
         self._written = calls - {*changes}
         return found
+
+    def _import_file(self, path: Path, changes: FileChanges) -> bool:
+        """Imports a file. Returns whether it is of this session."""
+        try:
+            report = import_transcript(self._store, path, changes=changes)
+        except UnsupportedError:
+            self._is_unreadable = True  # only hooks are left
+            return False
+        except InvalidInputError as exc:
+            if exc.kind != "bad-transcript" or self._session() is not None:
+                raise
+            return False  # it may be half written; if it stays so, only hooks are left
+        return any(each.name == self._name for each in report.sessions)
+
+    def _import_subagent(self, path: Path, id: str, changes: FileChanges) -> None:
+        """Imports the transcript of a sub-agent, unless it has ended and no record names it."""
+        name = session_name(self._store, self._agent.label, subagent_origin(self._agent, self._origin, id))
+        has_ended = self._store.is_open(name) and self._store.resume(name).status in ("closed", "archived")
+        if not has_ended or any(text_in(record.data, "agent_id") == id for record in self._records):
+            with contextlib.suppress(UnsupportedError, InvalidInputError):  # it may be half written
+                import_transcript(self._store, path, changes=changes)
+        if self._store.is_open(name):
+            self._subagents.append(Subagent(id, self._store.resume(name)))
 
     def _transcripts(self) -> Iterator[Path]:
         named = [text_in(r.data, key) for r in self._records for key in ("transcript_path", "agent_transcript_path")]
@@ -207,9 +242,17 @@ class _SessionIntake:
 
     def _append(self, session: Session[Any], has_transcript: bool) -> list[SpooledRecord]:
         log = session.log
+        self._add_running_subagents(log)
+        stops = {
+            text_in(r.data, "agent_id"): text_in(r.data, "last_assistant_message")
+            for r in self._records
+            if r.event == "SubagentStop"
+        }
+        subagents = SubagentEvents(session.id, self._subagents, log.part("subagents"), stops)
         hooked = HookedSession(
             self._agent.label,
             has_transcript=has_transcript,
+            subagents=subagents if has_transcript else None,
             turn=log.part("turn"),
             pending=log.part("pending_actions"),
             labels=log.part("labels"),
@@ -220,20 +263,97 @@ class _SessionIntake:
         left: list[SpooledRecord] = []
         for start in range(0, len(self._records), COMMIT_MAX):
             chunk = self._records[start : start + COMMIT_MAX]
-            id = "hooks-" + hashlib.sha256("".join(each.key for each in chunk).encode()).hexdigest()[:24]
+            id = COMMIT_ID + hashlib.sha256("".join(each.key for each in chunk).encode()).hexdigest()[:24]
             for record in _without_duplicates(chunk):
                 hooked.take(record)
             left = hooked.settle(self._now_us) if start + COMMIT_MAX >= len(self._records) else []
             drafts, hooked.drafts = hooked.drafts, []
             if drafts and log.engine.known(session.id, id) is None:
+                if isinstance(drafts[0].event, ev.SessionReopened):
+                    log.append(drafts.pop(0))  # while a session is closed, nothing else is accepted in its commit
                 log.append(*drafts, commit_id=id)
-        return left
+        return left + self._end_subagents(log, subagents, left)
+
+    def _end_subagents(self, parent: Log, events: SubagentEvents, left: list[SpooledRecord]) -> list[SpooledRecord]:
+        """Ends the sessions of sub-agents that have ended. Returns the records that say so and must wait: the last
+        message may not be in the transcript yet."""
+        waiting = []
+        for each in self._subagents:
+            outcome, log = events.outcome(each), each.session.log
+            if not outcome or each.session.status in ("closed", "archived"):
+                continue
+            stop = next(
+                (r for r in self._records if r.event == "SubagentStop" and r.data.get("agent_id") == each.id), None
+            )
+            works_again = _works_again(parent, each)
+            if stop is None and works_again:
+                if not any(r.event == "SessionEnd" for r in self._records):
+                    continue
+                outcome = "succeeded" if each.is_done else "interrupted"
+            if stop is not None and not each.is_done and self._now_us - stop.at_us < SETTLE_US:
+                waiting.append(stop)
+                continue
+            if stop is not None and works_again and parent.head().status == "active":
+                said = ev.SubagentReturned(
+                    session=each.session.id,
+                    outcome=outcome,
+                    output=events.last_words(each),
+                    occurred_at=stop.at_us,
+                )
+                parent.append(EventDraft(said, actor="runtime"))
+            ended = HookedSession(
+                self._agent.label,
+                has_transcript=True,
+                turn=log.part("turn"),
+                pending=log.part("pending_actions"),
+                status=each.session.status,
+            )
+            is_done = outcome == "succeeded"
+            why = "the sub-agent ended" if is_done else f"the sub-agent ended: {outcome}"
+            left_us = (stop or self._records[-1]).at_us
+            below = ToldSubagents(log.part("subagents")).left()
+            ended.end("completed" if is_done else "interrupted", why, left_us, below)
+            log.append(*ended.drafts)
+            self._tell_above(each, outcome, left_us, events)
+        return [record for record in waiting if record not in left]
+
+    def _add_running_subagents(self, log: Log) -> None:
+        """Adds those that run as far as the log knows, and that no record names."""
+        found = {each.session.id for each in self._subagents}
+        for child, about in log.part("subagents").items():
+            if about["status"] == "running" and child not in found:
+                with contextlib.suppress(NotFoundError):  # its transcript never came
+                    each = self._store.resume(child)
+                    origin = str(each.log.part("labels").get("origin", ""))
+                    self._subagents.append(Subagent(origin.rpartition("/agent-")[2], each))
+
+    def _tell_above(self, ended: Subagent, outcome: str, at_us: int, events: SubagentEvents) -> None:
+        """Tells the sub-agent that started this one, if one did."""
+        above = next((each.session for each in self._subagents if each.session.id == spawner_of(ended)), None)
+        if above is not None and above.status == "active":
+            told = ToldSubagents(above.log.part("subagents"))
+            for event in told.returned(ended.session.id, outcome, events.last_words(ended)):
+                event = msgspec.structs.replace(event, occurred_at=at_us)
+                above.log.append(EventDraft(event, actor="runtime"))
 
 
 def _newest_turn_us(log: Log) -> int:
     """When the newest turn began."""
     started = next((entry for entry in walk_back(log) if entry.kind == "turn.started"), None)
     return int(started.body.get("occurred_at") or 0) if started is not None else 0
+
+
+def _works_again(parent: Log, each: Subagent) -> bool:
+    """Whether a sub-agent was given more to do after it had returned."""
+    about = parent.part("subagents").get(each.session.id)
+    return about is not None and _newest_turn_us(each.session.log) > parent.entry(about["seq"]).happened_at
+
+
+def _ended_us(log: Log) -> int:
+    """When the agent ended the session. 0 if it was only left."""
+    closed = next((entry for entry in walk_back(log) if entry.kind == "session.closed"), None)
+    is_told = closed is not None and closed.commit_id.startswith(COMMIT_ID)
+    return int(closed.body.get("occurred_at") or 0) if closed is not None and is_told else 0
 
 
 def _without_duplicates(records: list[SpooledRecord]) -> Iterator[SpooledRecord]:

@@ -68,6 +68,8 @@ class CallStep(msgspec.Struct, frozen=True, gc=False):
     effect: Effect = "external"
     group: str = ""
     inside: str = ""
+    child: str = ""
+    """If it is known to have started a sub-agent: the origin of the sub-agent's transcript."""
 
 
 class ResultStep(msgspec.Struct, frozen=True, gc=False):
@@ -90,6 +92,7 @@ class ReturnStep(msgspec.Struct, frozen=True, gc=False):
 
     child: str
     outcome: Outcome = "succeeded"
+    output: Value = None
 
 
 class TurnEndStep(msgspec.Struct, frozen=True, gc=False):

@@ -36,7 +36,7 @@ from wakelog.index.connection import Damaged, lower_ascii
 from wakelog.index.words import LiteWords
 
 APPLICATION_ID = 0x77616B69  # "waki"
-SCHEMA_VERSION = 13
+SCHEMA_VERSION = 14
 
 _SCHEMA = Path(__file__).with_name("schema.sql")
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI

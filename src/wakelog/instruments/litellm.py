@@ -1,4 +1,4 @@
-"""LiteLLM: `completion` and `acompletion`, which use the format of OpenAI's chat completions for every provider.
+"""LiteLLM: `completion` and `responses`, and the same awaited, which use two formats of OpenAI for every provider.
 
 Only the arguments that describe the call are read: others hold keys and clients.
 """
@@ -17,33 +17,46 @@ from wakelog.instruments.stream_listener import ListenedStream, Listener
 from wakelog.model.values import Value
 from wakelog.runtime.values import bind, plain
 
-_PATH = "/chat/completions"
+_CHAT, _RESPONSES = "/chat/completions", "/responses"
 _RECORDED = frozenset(
     {
         *("model", "messages", "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"),
         *("temperature", "top_p", "n", "stop", "seed", "max_tokens", "max_completion_tokens", "logit_bias", "logprobs"),
         *("presence_penalty", "frequency_penalty", "top_logprobs", "response_format", "reasoning_effort", "thinking"),
         *("stream", "stream_options", "modalities", "verbosity", "user"),
+        *("input", "instructions", "previous_response_id", "reasoning", "text", "max_output_tokens", "include"),
     }
 )
 _PROVIDERS = {"gemini": "google", "vertex_ai": "google", "azure": "openai"}
 
 
 def points(litellm: Any) -> Iterator[Point]:
-    yield litellm, "completion", functools.partial(wrap, _see, _take)
-    yield litellm, "acompletion", functools.partial(wrap_async, _see, _take)
+    for names, path, place in ((("completion", "acompletion"), _CHAT, 0), (("responses", "aresponses"), _RESPONSES, 1)):
+        see = functools.partial(_see, path, place)
+        for name, wrapped in zip(names, (wrap, wrap_async), strict=True):
+            yield litellm, name, functools.partial(wrapped, see, _take)
 
 
-def _see(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> PassingCall | None:
-    model = str(kwargs.get("model") or (args[0] if args else ""))
+def _see(
+    path: str, place: int, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> PassingCall | None:
+    """`place` is that of the model among the arguments."""
+    model = str(kwargs.get("model") or (args[place] if len(args) > place else ""))
     prefix = model.partition("/")[0] if "/" in model else "openai"
     provider = _PROVIDERS.get(prefix, prefix)
-    return patches.passing_call(_PATH, functools.partial(_body, function, args, kwargs), provider)
+    return patches.passing_call(path, functools.partial(_body, function, args, kwargs), provider)
 
 
 def _body(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
     given = bind(function, args, kwargs, defaults=False)
-    return plain({name: value for name, value in given.items() if name in _RECORDED and value is not None})
+    # One by one: a value that cannot be stored, such as a class, must not hide the messages.
+    return {name: _stored(value) for name, value in given.items() if name in _RECORDED and value is not None}
+
+
+def _stored(value: Any) -> Value:
+    """A class stands for its JSON Schema."""
+    schema = getattr(value, "model_json_schema", None) if isinstance(value, type) else None
+    return plain({"type": "json_schema", "name": value.__name__, "schema": schema()} if schema is not None else value)
 
 
 def _take(call: PassingCall, result: Any) -> Any:

@@ -1,8 +1,8 @@
 """The recording proxy for model APIs: listens on loopback, in front of the providers, while a command runs.
 
-Requests and answers pass unchanged, streams as they come. Only these differ: hop-by-hop headers, the Host, and no
-compression, so that the content can be read. Only the bodies of model calls and their answers are recorded; never a
-header or a query, which hold keys. The traffic never waits for the store.
+Requests and answers pass unchanged, streams as they come. Only these differ: hop-by-hop headers, the Host, and that
+answers come without compression, so that their content can be read. Only the bodies of model calls and their answers
+are recorded; never a header or a query, which hold keys. The traffic never waits for the store.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ import msgspec
 import urllib3
 
 from wakelog.codec.lines import TOO_LONG, ServerSentEvents
+from wakelog.errors import UnsupportedError
 from wakelog.instruments.endpoints import Endpoints
 from wakelog.instruments.model_request import read_request, shape_of
 from wakelog.instruments.recorder import ConversationRecorder, PassingCall
+from wakelog.instruments.request_body import decoded_body
 from wakelog.model.events import Failure
 from wakelog.model.json_fields import as_dict, text_in
 from wakelog.runtime.streams import StreamRecord
 
 BODY_MAX = 64 << 20
-"""A larger answer is passed on but not recorded."""
+"""A larger answer is passed on but not recorded, and so is a request that decodes to more."""
 PIECE = 1 << 16
 _HOP = frozenset(
     {
@@ -159,8 +161,12 @@ class _Exchange(BaseHTTPRequestHandler):
         if self.command != "POST" or shape_of(path) is None:
             return None
         try:
-            request = read_request(path, msgspec.json.decode(body))
+            said = decoded_body(body, self.headers.get("content-encoding", ""), BODY_MAX)
+            request = read_request(path, msgspec.json.decode(said))
             return self.recorder.asked(request) if request is not None else None
+        except UnsupportedError as exc:
+            self.recorder.missed(exc.message)
+            return None
         except Exception:  # whatever the body, the traffic must not be disturbed
             self.recorder.missed("a request that could not be read")
             return None

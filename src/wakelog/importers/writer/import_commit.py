@@ -16,7 +16,7 @@ import msgspec
 from wakelog.errors import InvalidInputError, NotAllowedError, WakelogError
 from wakelog.importers.source.files import storable
 from wakelog.importers.steps import SourceRecord
-from wakelog.importers.writer.imported_records import LOG_OWN, rest_text
+from wakelog.importers.writer.imported_records import LOG_OWN, SAID, rest_text
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
@@ -58,6 +58,11 @@ class ImportCommit:
     @property
     def is_full(self) -> bool:
         return len(self.drafts) >= EVENTS_MAX or self._weight >= WEIGHT_MAX
+
+    def close_again(self, at: int) -> None:
+        """Call if the session was closed. A title, or what a program writes of itself, does not continue it."""
+        if self.closing is None and not any(draft.event.kind in SAID for draft in self.drafts):
+            self.closing = ev.SessionClosed(why="nothing more was said", occurred_at=at)
 
     def append(self, log: Log, seen: Seq, about: ev.RecordsImported) -> list[Seq]:
         """Appends the commit and returns the seq of each event. `about` says where the records come from. Raises

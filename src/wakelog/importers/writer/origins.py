@@ -12,6 +12,9 @@ from typing import Any
 from wakelog.importers.source.files import storable
 from wakelog.importers.steps import TranscriptHead
 from wakelog.log.deleted_origins import was_deleted
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -57,6 +60,13 @@ def open_session(
         occurred_at=at,
         folder="",
     )
+
+
+def reopen_session(session: Session[Any], seen: Seq, at: int) -> Seq:
+    """Reopens a session that was closed, for new records. Returns its last event."""
+    if session.status not in ("closed", "archived"):
+        return seen
+    return session.append(EventDraft(ev.SessionReopened(occurred_at=at), actor="runtime"), expect=seen).seq
 
 
 def is_deleted(store: Store, head: TranscriptHead) -> bool:

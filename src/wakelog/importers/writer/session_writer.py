@@ -33,8 +33,9 @@ from wakelog.importers.writer.import_commit import ImportCommit
 from wakelog.importers.writer.imported_records import ImportedRecords, read_imported
 from wakelog.importers.writer.observed_files import ObservedFiles
 from wakelog.importers.writer.open_calls import OpenCalls
-from wakelog.importers.writer.origins import is_deleted, open_session, session_name
+from wakelog.importers.writer.origins import is_deleted, open_session, reopen_session, session_name
 from wakelog.importers.writer.reply_costs import ReplyCosts
+from wakelog.importers.writer.told_subagents import ToldSubagents
 from wakelog.importers.writer.turn_signs import TurnSigns
 from wakelog.model import events as ev
 from wakelog.model.events import Cost
@@ -106,6 +107,7 @@ class SessionWriter:
         self._turn = self._state("turn", {}).get("status") == "open"
         self._calls = OpenCalls(self._state("pending_actions", {}), self.known.given_up)
         self._labels: dict[str, str] = dict(self._state("labels", {}))
+        self._subagents = ToldSubagents(self._state("subagents", {}))
 
     def _state(self, part: str, default: Any) -> Any:
         return self.session.log.part(part) if self.session is not None else default
@@ -181,6 +183,8 @@ class SessionWriter:
             self._give_up_calls()
         elif self._commit.records:
             self._wait_for_answers()
+        if is_idle_here:
+            self._put_all(self._subagents.left())
         if is_idle_here and self._closing is None and not self._calls.pending:
             self._closing = ev.SessionClosed(outcome="", why="no new record for long", occurred_at=self._at)
         self.flush()
@@ -248,7 +252,7 @@ class SessionWriter:
             case st.ResultStep():
                 self._write_result(step)
             case st.ReturnStep():
-                self._put(ev.SubagentReturned(session=self._child(step.child), outcome=step.outcome), actor="runtime")
+                self._put_all(self._subagents.returned(self._child(step.child), step.outcome, step.output))
             case st.TurnEndStep():
                 if self._turn:
                     self._end_turn(step.outcome, step.error)
@@ -274,6 +278,10 @@ class SessionWriter:
         if self._at and not event.occurred_at:
             event = msgspec.structs.replace(event, occurred_at=self._at)
         self._commit.drafts.append(EventDraft(event, actor=actor, trust=trust, source=source))
+
+    def _put_all(self, events: Iterable[ev.Event], actor: str = "runtime") -> None:
+        for event in events:
+            self._put(event, actor=actor)
 
     def _store_images(self, content: Value) -> Value:
         """Replaces images in the content by references. Each image is stored once, by hash."""
@@ -305,8 +313,7 @@ class SessionWriter:
         self._put_reply()
         now, self._at = self._at, at or self._at
         self._give_up_calls()
-        failure = ev.Failure("failed", error) if error else None
-        self._put(ev.TurnEnded(outcome=outcome, error=failure), actor="runtime")
+        self._put(ev.TurnEnded(outcome=outcome, error=ev.Failure("failed", error) if error else None), actor="runtime")
         self._turn, self._at = False, now
         self._signs.clear()
 
@@ -385,13 +392,14 @@ class SessionWriter:
 
     def _write_call(self, call: st.CallStep, step: st.ResultStep, *, was_pending: bool = False) -> None:
         """Writes a call with its result, or the result alone if the call was pending in the log."""
-        child = self._child(step.child) if step.child else ""
-        if step.child:
-            self._put(ev.SubagentSpawned(session=child, task=task_of(call)))
+        origin = step.child or call.child
+        child = self._child(origin) if origin else ""
+        if origin:
+            self._put_all(self._subagents.started(child, task_of(call)), actor="agent")
         output = self._store_images(step.output)
         self._put_call(settled_call(step, output) if was_pending else recorded_call(call, step, output), call)
-        if step.child and not step.is_launch:
-            self._put(ev.SubagentReturned(session=child, outcome=step.outcome), actor="runtime")
+        if origin and not step.is_launch:
+            self._put_all(self._subagents.returned(child, step.outcome))
 
     def _child(self, origin: str) -> str:
         """The session of a sub-agent, which may not exist yet."""
@@ -400,6 +408,8 @@ class SessionWriter:
     def _wait_for_answers(self) -> None:
         """At the end of the file: a call without a result is pending, not lost."""
         for call in self._calls.unrecorded():
+            if call.child:
+                self._put_all(self._subagents.started(self._child(call.child), task_of(call)), actor="agent")
             self._put(requested_call(call))
             self._put(ev.ActionStarted(action=call.id), actor="runtime")
             self._calls.pending.add(call.id)
@@ -431,7 +441,7 @@ class SessionWriter:
         if self._dry_run:
             self.new_events += 1
             return
-        self._reopen(self.session, self._at)
+        self._seen = reopen_session(self.session, self._seen, self._at)
         why = f"the user went back in {self._head.agent}"
         self._seen = self.session.log.rewind(place, why=why, expect=self._seen, occurred_at=self._at).seq
         self._labels = dict(self._state("labels", {}))
@@ -479,15 +489,12 @@ class SessionWriter:
         about = ev.RecordsImported(
             format=self._format, source=self._source, size=size, changed=changed, occurred_at=self._at
         )
-        self._reopen(session, commit.drafts[0].event.occurred_at if commit.drafts else self._at)
         commit.closing, self._closing = self._closing, None
+        before, at = self._seen, commit.drafts[0].event.occurred_at if commit.drafts else self._at
+        self._seen = reopen_session(session, before, at)
+        if self._seen > before:
+            commit.close_again(self._at)
         seqs = commit.append(session.log, self._seen, about)
         before, self._seen = self._seen, session.head.seq
         self.new_events += self._seen - before
         self.known.add([(record.id, record.count) for record in commit.records], seqs)
-
-    def _reopen(self, session: Session[Any], at: int) -> None:
-        """New records reopen a session that was closed."""
-        if session.status in ("closed", "archived"):
-            reopened = EventDraft(ev.SessionReopened(occurred_at=at), actor="runtime")
-            self._seen = session.append(reopened, expect=self._seen).seq

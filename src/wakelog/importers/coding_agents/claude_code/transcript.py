@@ -10,6 +10,7 @@ Lines of other types (progress, snapshots, attachments …) add nothing; they ar
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,13 +101,16 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
         own = path.stem if re.fullmatch(r"[0-9a-f-]{36}", path.stem) else session
         labels["forked_from"] = text_in(as_dict(first.get("forkedFrom")), "sessionId")
         head = st.TranscriptHead(own, NAME, labels=labels)
-    yield st.Transcript(head, lambda: EntryReader(head).records(path))
+    folder = path.parent if head.parent else path.with_suffix("") / "subagents"
+    yield st.Transcript(head, lambda: EntryReader(head, folder).records(path))
 
 
 class EntryReader:
     """Reads the records of one transcript, in order."""
 
-    def __init__(self, head: st.TranscriptHead) -> None:
+    def __init__(self, head: st.TranscriptHead, subagents: Path | None = None) -> None:
+        """`subagents` is the folder with the transcripts of its sub-agents."""
+        self._folder = subagents
         self._origin = head.origin.rpartition("/agent-")[0] if head.parent else head.origin
         self._is_agent = bool(head.parent)
         self._ids = RecordIds()
@@ -311,9 +315,9 @@ class EntryReader:
 
     def _returned(self, text: str) -> Iterator[st.Step]:
         """The sub-agent that a notice reports as ended."""
-        task, outcome = ended_task(text) or ("", "failed")
-        if task in self._started:
-            yield st.ReturnStep(self._started.pop(task), outcome)
+        task = ended_task(text)
+        if task is not None and task.id in self._started:
+            yield st.ReturnStep(self._started.pop(task.id), task.outcome, task.result or None)
 
     def _detect_rewind(self, value: dict[str, Any]) -> Iterator[st.Step]:
         """Detects that a prompt follows an earlier line than the last one. A prompt without a parent, in a file whose
@@ -325,6 +329,14 @@ class EntryReader:
         back = self._ancestor(str(parent or ""))
         if back and self._path[back] < self._last_said:
             yield st.RewindStep(back)
+
+    @functools.cached_property
+    def _agent_of_call(self) -> dict[str, str]:
+        """The sub-agents that say which call started them, by call: its result, which names one too, may never come."""
+        if self._folder is None:
+            return {}
+        about = {path: _about_agent(path) for path in self._folder.glob("agent-*.jsonl")}
+        return {text_in(told, "toolUseId"): f"{self._origin}/{path.stem}" for path, told in about.items()}
 
     def _usage_of(self, fields: Any) -> Usage:
         """The usage of a reply. Each of its lines repeats it, so the last one is cached."""
@@ -370,9 +382,11 @@ class EntryReader:
         for block in blocks:
             if block.get("type") == "tool_use":
                 tool, given, call = str(block.get("name") or "unknown"), block.get("input"), str(block.get("id") or "")
+                child = ""
                 if tool in ("Task", "Agent") and isinstance(given, dict) and isinstance(given.get("prompt"), str):
                     self._tasks[given["prompt"]] = call
-                yield st.CallStep(call, tool, given, effect_of(tool, given), group=id)
+                    child = self._agent_of_call.get(call, "")
+                yield st.CallStep(call, tool, given, effect_of(tool, given), group=id, child=child)
 
 
 def _turn_id(value: dict[str, Any]) -> str:

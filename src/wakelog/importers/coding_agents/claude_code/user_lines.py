@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
+import msgspec
+
 from wakelog.importers.steps import Outcome
 from wakelog.model.json_fields import as_dict, text_in
 
@@ -33,6 +35,7 @@ _BUILT_IN = re.compile(
 """Commands of the program itself. No model sees them, so they do not start a turn."""
 _TASK = re.compile(r"<task-id>\s*([^<\s]+)\s*</task-id>")
 _STATUS = re.compile(r"<status>\s*(\w+)\s*</status>")
+_RESULT = re.compile(r"<result>(.*)</result>", re.DOTALL)
 _ENDS: dict[str, Outcome] = {
     "completed": "succeeded",
     "failed": "failed",
@@ -63,8 +66,16 @@ def typed_words(words: Any) -> Any:
     return f"{name[1]} {args[1] if args else ''}".strip()
 
 
-def ended_task(text: str) -> tuple[str, Outcome] | None:
-    """The background task that a notice reports as ended, and how it ended."""
-    task, status = _TASK.search(text), _STATUS.search(text)
+class EndedTask(msgspec.Struct, frozen=True):
+    """A task in the background that has ended, how, and what it said."""
+
+    id: str
+    outcome: Outcome
+    result: str
+
+
+def ended_task(text: str) -> EndedTask | None:
+    """The task that a notice reports as ended."""
+    task, status, result = _TASK.search(text), _STATUS.search(text), _RESULT.search(text)
     outcome = _ENDS.get(status[1]) if status else None
-    return (task[1], outcome) if task and outcome else None
+    return EndedTask(task[1], outcome, result[1] if result else "") if task and outcome else None

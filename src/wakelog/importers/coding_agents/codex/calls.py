@@ -96,13 +96,15 @@ def result_of(id: str, output: Any, details: dict[str, Any], tool: str) -> tuple
     about = _STATUS_LINES.match(text) if isinstance(plain, str) and metadata is None else None
     if about and _RUNNING not in about[0]:  # else the result comes later, for this session
         plain, metadata, text = text[about.end() :], {"about": about[0]}, text[about.end() :]
+    child = _spawned(tool, text) if outcome == "succeeded" else ""
     result = ResultStep(
         id,
         plain,
         outcome,
         error="" if outcome == "succeeded" else text[:ERROR_MAX],
         cost=Cost(duration_us=duration(seconds)),
-        child=_spawned(tool, text) if outcome == "succeeded" else "",
+        child=child,
+        is_launch=bool(child),
     )
     return result, metadata
 
@@ -184,7 +186,7 @@ def _block(block: Any) -> Any:
 
 def _spawned(tool: str, text: str) -> str:
     """The thread of the sub-agent that a call started."""
-    if tool != "spawn_agent" or not text.startswith("{"):
+    if tool.rpartition(".")[2] != "spawn_agent" or not text.startswith("{"):
         return ""
     found = arguments_of(text)
     agent = found.get("agent_id") or found.get("thread_id") if isinstance(found, dict) else ""

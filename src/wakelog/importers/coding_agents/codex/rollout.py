@@ -29,6 +29,7 @@ from wakelog.importers.coding_agents.codex.calls import (
 from wakelog.importers.coding_agents.codex.forks import ReplayedHistory
 from wakelog.importers.coding_agents.codex.patch_envelope import PatchedFiles
 from wakelog.importers.coding_agents.codex.prompts import PromptQueue
+from wakelog.importers.coding_agents.codex.subagents import StartedSubagents
 from wakelog.importers.coding_agents.codex.usage import TokenCount
 from wakelog.importers.common.amounts import usage_sum
 from wakelog.importers.common.chat import blocks_text, call_block, text_block, thinking_block
@@ -106,6 +107,7 @@ class _Reader:
         self._prompts = PromptQueue(is_mirrored=is_mirrored)
         self._tokens = TokenCount()
         self._files = PatchedFiles()
+        self._subagents = StartedSubagents()
         self._calls: dict[str, tuple[str, str, str, str]] = {}
         """Calls without a result, by the tool's id: id here, tool, patch, folder."""
         self._answered: set[str] = set()
@@ -181,6 +183,7 @@ class _Reader:
         role = text_in(item, "role")
         if kind == "message" and role in _READ_ROLES:
             yield from self._prompts.add(role, item.get("content"))
+            yield from self._subagents.told(blocks_text(plain_content(item.get("content"))))
             return
         yield from self._prompts.settle(self._turn)
         if kind == "message":
@@ -189,6 +192,9 @@ class _Reader:
                 self._unmatched_texts.remove(text if text in self._unmatched_texts else self._unmatched_texts[0])
             yield self._say(text_block(text))
         elif kind == "agent_message":
+            if self._turn and self._turn != self._prompted:  # another agent, not a user, gave the task
+                self._prompted = self._turn
+                yield st.PromptStep(None, id=self._turn)
             yield st.MessageStep("user", plain_content(item.get("content")), name="agent", trust="unverified")
         elif kind == "reasoning":
             thought = "\n\n".join(t for t in (blocks_text(item.get("summary")), blocks_text(item.get("content"))) if t)
@@ -233,7 +239,7 @@ class _Reader:
         self._answered.add(given_id)
         self._ran = id if tool == PROGRAM else self._ran
         files = self._files.apply(patch, folder) if patch and result.outcome == "succeeded" else ()
-        return msgspec.structs.replace(result, id=id, files=files)
+        return self._subagents.note(msgspec.structs.replace(result, id=id, files=files))
 
     # What only the events know
 

@@ -29,6 +29,8 @@ _DENIED = re.compile(
 )
 _CREATED = re.compile(r"(?:Successfully )?created", re.IGNORECASE)
 _MODEL = ("gemini", "model", "assistant")
+_LAST_CALL = "complete_task"
+"""The call with which a sub-agent ends its work."""
 
 
 class MessageReader:
@@ -106,7 +108,10 @@ class MessageReader:
             if record.get("result") is None and held:
                 record = record | {"result": [{"functionResponse": held}]}
             if record.get("result") or record.get("status") in ("success", "error", "cancelled"):
-                yield f"answer/{call}", self._result(call, record)
+                result = self._result(call, record)
+                yield f"answer/{call}", result
+                if self._asked[call][0] == _LAST_CALL and result.outcome == "succeeded":
+                    yield f"end/{call}", st.TurnEndStep()
 
     def _result(self, call: str, record: dict[str, Any]) -> st.ResultStep:
         tool, given = self._asked[call]
