@@ -7,7 +7,8 @@ neither. `Verdict.reach` says what that makes of the statement:
     one       every distributed table in it is bound to the same value: it is sent on to one worker
     all       it asks all workers, each about its own part: the tables in it are bound to each other
 
-Anything else is a fault, as is what no such server takes: volatile functions beside distributed tables, keys without
+Anything else is a fault, as is what no such server takes: volatile functions beside distributed tables, changes that
+give a column to a stable one (the coordinator computes it before it knows the row), keys without
 the distribution column, foreign keys, sequences, locks, recursive queries, savepoints, changed distribution columns,
 outer joins that keep the rows of a table which every worker has, and windows over all workers. So is the size of a
 table as a plain server tells it: on the coordinator a distributed table is an empty shell."""
@@ -45,11 +46,11 @@ class Verdict:
         statement: str,
         places: dict[str, tuple[str | None, int]],
         columns: dict[str, set[str]],
-        is_volatile: Callable[[str], bool],
+        volatility: Callable[[str], str],
     ) -> None:
         """`places`: for each table its distribution column, None where it is on every worker, and what it lives with;
-        `columns`: of each table."""
-        self._statement, self._places, self._columns, self._is_volatile = statement, places, columns, is_volatile
+        `columns`: of each table; `volatility`: of a function, the worst of its name, `v`, `s` or `i`."""
+        self._statement, self._places, self._columns = statement, places, columns
         self._parents: dict[Item, Item] = {}
         self._found: list[tuple[str, Item]] = []
         self._count = 0
@@ -60,7 +61,9 @@ class Verdict:
         self.reach = self._reach()
         for name in functions(self.node):
             self._refuse_if(name in SIZES, f"{name}() sees an empty table")
-            self._refuse_if(bool(self._found) and is_volatile(name), f"{name}() is volatile")
+            self._refuse_if(bool(self._found) and volatility(name) == "v", f"{name}() is volatile")
+        for name in functions_of_columns(self.node) if self.is_change and self._found else ():
+            self._refuse_if(volatility(name) == "s", f"{name}() is stable, and a change gives it a column")
         is_window = any(isinstance(each, ast.FuncCall) and each.over is not None for each in walk(self.node))
         self._refuse_if(self.reach == "all" and is_window, "a window over all workers")
 
@@ -310,6 +313,14 @@ def sublinks(node: Any) -> Iterator[Any]:
 
 def functions(node: Any) -> set[str]:
     return {each.funcname[-1].sval for each in walk(node) if isinstance(each, ast.FuncCall)}
+
+
+def functions_of_columns(node: Any) -> set[str]:
+    """The functions that are given a column."""
+    calls = [each for each in walk(node) if isinstance(each, ast.FuncCall)]
+    return {
+        each.funcname[-1].sval for each in calls if any(isinstance(inner, ast.ColumnRef) for inner in walk(each.args))
+    }
 
 
 def parameters_without_type(node: Any) -> list[Any]:

@@ -41,8 +41,12 @@ create function citus_total_relation_size(logicalrelid regclass, fail_on_error b
 returns bigint language sql stable as $$ select pg_total_relation_size(logicalrelid) $$;
 create function get_shard_id_for_distribution_column(table_name regclass, distribution_value anyelement)
 returns bigint language sql stable as $$ select abs(hashtext(distribution_value::text))::bigint % 32 $$;
+create table worker_setting (synchronous_commit text not null);
+insert into worker_setting values ('on');
 create function run_command_on_workers(command text)
 returns table (nodename text, nodeport int, success boolean, result text) language sql as $$
-    select nodename, nodeport, true, 'VACUUM' from pg_dist_node
+    select nodename, nodeport, true, case when command = 'show synchronous_commit'
+        then (select synchronous_commit from worker_setting) else 'VACUUM' end
+    from pg_dist_node
 $$;
 """

@@ -621,6 +621,11 @@ class TestShards:
         with pytest.raises(InvalidInputError) as told:
             engine.add_shards(2)
         assert told.value.kind == "bad-shards"
+        with pytest.raises(InvalidInputError) as told:
+            engine.add_shards(1025)
+        assert told.value.kind == "bad-shards"
+        with pytest.raises(UnavailableError, match="gone"):  # and no stream was created
+            engine._run(lambda: engine._connection.api(f"STREAM.INFO.{engine._subjects.stream(4)}", patience_s=0))
         for each in (engine, stale, reading, other):
             each.close()
 

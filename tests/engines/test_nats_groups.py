@@ -57,15 +57,24 @@ class Held:
 
     def submit(self, first: Commit, *others: Commit) -> list[Pending]:
         """Submits the others while the first is on its way."""
-        pending: list[Pending] = [self.engine.submit(first)]
-        assert self._has_first.wait(30)
-        pending += [self.engine.submit(commit) for commit in others]
-        self.engine._run(self._let_go)
+        pending = [self.submit_first(first), *(self.engine.submit(commit) for commit in others)]
+        self.let_go()
         return pending
 
-    async def _let_go(self) -> None:
-        assert self._first is not None
-        self._put(*self._first)
+    def submit_first(self, first: Commit) -> Pending:
+        pending = self.engine.submit(first)
+        assert self._has_first.wait(30)
+        return pending
+
+    def let_go(self) -> None:
+        async def send() -> None:
+            assert self._first is not None
+            self._put(*self._first)
+
+        self.engine._run(send)
+
+    async def look(self) -> None:
+        """Runs on the engine's loop after what was submitted before has arrived there."""
 
 
 def test_what_arrives_while_a_group_is_on_its_way_is_the_next_group(engine: NatsEngine, other: NatsEngine) -> None:
@@ -86,6 +95,38 @@ def test_what_arrives_while_a_group_is_on_its_way_is_the_next_group(engine: Nats
     assert snapshot.data == commits[3].snapshot
     again = [engine.submit(writer.seal(fact("again"))) for writer in writers]
     assert [pending.result().seq for pending in again] == [3] * 6
+
+
+def test_a_second_group_does_not_wait_for_the_first_if_it_is_large(
+    engine: NatsEngine, other: NatsEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(append_groups, "ENOUGH", 3)
+    writers = [opened(engine) for _ in range(7)]
+    held = Held(engine)
+    pending = [held.submit_first(writers[0].seal(fact("k")))]
+    for writer, sizes in zip(writers[1:], ([1], [1], [1, 3], [1, 3], [1, 3], [1, 3, 3]), strict=True):
+        if sizes == [1, 3, 3]:
+            pending[3].result()  # there is room for another group now
+        pending.append(engine.submit(writer.seal(fact("k"))))
+        engine._run(held.look)
+        assert held.sizes == sizes
+    held.let_go()
+    assert [each.result().hash for each in pending] == [writer.hash for writer in writers]
+    for writer in writers:
+        assert stored(other, writer.session) == expected(*writer.commits)
+
+
+def test_what_answers_start_is_one_group(engine: NatsEngine, other: NatsEngine) -> None:
+    """Appends behind those of a group, in the same sessions."""
+    writers = [opened(engine) for _ in range(5)]
+    held = Held(engine)
+    first, *others = [writer.seal(fact("k")) for writer in writers]
+    then = [writer.seal(fact("then")) for writer in writers[1:]]
+    for each in held.submit(first, *others, *then):
+        each.result()
+    assert held.sizes == [1, 4, 4]
+    for writer in writers:
+        assert stored(other, writer.session) == expected(*writer.commits)
 
 
 def test_one_refused_append_does_not_refuse_the_others_of_its_group(engine: NatsEngine, other: NatsEngine) -> None:

@@ -16,6 +16,7 @@ from tests.engines.test_nats import engine_on
 from tests.ports import free_port
 from wakelog.cli.app import run
 from wakelog.engines.nats import NatsEngine
+from wakelog.engines.nats.errors import JetStreamRefusal, translate_error
 from wakelog.engines.nats.layout import LayoutKeeper
 from wakelog.engines.nats.streams import StoreStreams
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError, UnsupportedError
@@ -149,6 +150,64 @@ def test_a_server_without_jetstream_is_refused(tmp_path: Path) -> None:
         assert told.value.kind == "no-jetstream"
     finally:
         server.stop()
+
+
+@pytest.mark.parametrize(
+    ("publish", "subscribe", "missing"),
+    [
+        ('"$JS.API.INFO"', '"_INBOX.>"', "publish to $JS.API.STREAM.NAMES"),
+        ('"$JS.API.>"', '"_INBOX.>"', "publish to wl.wakelog.0.layout"),
+        ('"$JS.API.>", "wl.>"', '"wlnews.>"', "subscribe to _INBOX.>"),
+    ],
+    ids=["api", "stream", "inbox"],
+)
+def test_what_a_user_may_not_do_is_told(tmp_path: Path, publish: str, subscribe: str, missing: str) -> None:
+    allowed = f"permissions: {{ publish: [{publish}], subscribe: [{subscribe}] }}"
+    more = f"authorization {{ users: [ {{ user: a, password: b, {allowed} }} ] }}"
+    server = NatsServer(folder=tmp_path / "limited", more=more).start().wait()
+    try:
+        with pytest.raises(wakelog.NotAllowedError) as told:
+            open_nats(server.url.replace("nats://", "nats://a:b@"), True)
+        assert told.value.kind == "login-refused"
+        assert missing in told.value.message
+        assert "wlnews." in told.value.hint
+    finally:
+        server.stop()
+
+
+def test_a_user_with_the_permissions_of_the_manual_can_do_everything(tmp_path: Path) -> None:
+    allowed = 'permissions: { publish: ["$JS.API.>", "wl.wakelog.>"], subscribe: ["_INBOX.>", "wlnews.wakelog.>"] }'
+    more = f"authorization {{ users: [ {{ user: a, password: b, {allowed} }} ] }}"
+    server = NatsServer(folder=tmp_path / "limited", more=more).start().wait()
+    try:
+        with wakelog.open(server.url.replace("nats://", "nats://a:b@")) as store:
+            session = store.session("s")
+            session.fact("k", 1)
+            fork = session.fork(name="f")
+            fork.fact("k", 2)
+            assert store.engine.wait(session.id, after=1, timeout_s=30)
+            store.delete(fork)
+            assert [each.name for each in store.sessions()] == ["s"]
+    finally:
+        server.stop()
+
+
+def test_a_server_that_accepts_only_small_messages_is_refused(tmp_path: Path) -> None:
+    server = NatsServer(folder=tmp_path / "small", more="max_payload: 16KB").start().wait()
+    try:
+        with pytest.raises(UnsupportedError) as told:
+            open_nats(server.url, True)
+        assert told.value.kind == "too-big"
+        assert "max_payload" in told.value.hint
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("code", [10008, 10009])
+def test_a_cluster_without_a_leader_is_told_with_what_to_do(code: int) -> None:
+    told = translate_error(JetStreamRefusal(503, code, "JetStream system temporarily unavailable"))
+    assert (type(told), told.kind) == (UnavailableError, "unreachable")
+    assert "majority" in told.hint
 
 
 def test_a_cluster_that_is_away_is_told_after_a_while(tmp_path: Path) -> None:
@@ -306,7 +365,12 @@ def test_a_store_is_created_shown_and_given_more_shards_by_commands(
     assert "shard 1" in said(0, "store", "create", url, "--shards", "2")
     assert "n1" in said(0, "--store", url, "store", "info")
     assert "shard 3" in said(0, "--store", url, "store", "shards", "4")
-    assert "store already" in said(5, "store", "create", url)
+    assert f"store already: nats://{nats.address}/{tmp_path.name}#default" in said(5, "store", "create", url)
+    refused = said(2, "--store", url, "store", "shards", "1000")
+    assert "2000 open files" in refused
+    assert "--yes" in refused
+    assert "--yes" in said(2, "store", "create", url.replace(tmp_path.name, "big"), "--shards", "65")
+    assert "shard 3" in said(0, "--store", url, "store", "shards")
     assert "only a store on a NATS cluster" in said(6, "store", "create", plain, "--shards", "2")
     assert "created" in said(0, "store", "create", plain)
     assert "shards" not in said(5, "store", "create", plain)

@@ -34,7 +34,7 @@ from tests.index.test_shared import answers
 from wakelog import errors
 from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.engine import Engine
-from wakelog.engines.postgres import PostgresEngine, distribution, inspection, migrations, rewrite, statements
+from wakelog.engines.postgres import PostgresEngine, distribution, feed, inspection, migrations, rewrite, statements
 from wakelog.engines.postgres.engine import READ_CONNECTIONS
 from wakelog.engines.postgres.notes import Notes
 from wakelog.index import dialect
@@ -98,7 +98,7 @@ class Judge:
 
     def __init__(self, server: Server, url: str) -> None:
         self._server, self._url = server, url
-        self._volatile: dict[str, bool] = {}
+        self._volatility: dict[str, str] = {}
         self._known: dict[str, Verdict] = {}
         named = "select string_agg({}, E'\\n') from {}"
         rows = server.ask_in(
@@ -121,14 +121,14 @@ class Judge:
 
     def __call__(self, statement: str) -> Verdict:
         if statement not in self._known:
-            self._known[statement] = Verdict(statement, self.places, self.columns, self._is_volatile)
+            self._known[statement] = Verdict(statement, self.places, self.columns, self._worst_volatility)
         return self._known[statement]
 
-    def _is_volatile(self, name: str) -> bool:
-        if name not in self._volatile:
-            asked = f"select coalesce(bool_or(provolatile = 'v'), false) from pg_proc where proname = '{name}'"
-            self._volatile[name] = self._server.ask_in(self._url, asked) == "t"
-        return self._volatile[name]
+    def _worst_volatility(self, name: str) -> str:
+        if name not in self._volatility:
+            asked = f"select coalesce(max(provolatile::text), 'i') from pg_proc where proname = '{name}'"
+            self._volatility[name] = self._server.ask_in(self._url, asked)
+        return self._volatility[name]
 
 
 @pytest.fixture(scope="module")
@@ -239,6 +239,17 @@ def test_the_first_table_has_as_many_shards_as_were_asked_for(postgres: Server) 
         assert postgres.ask_in(url, asked) == "wl_session 64"
 
 
+def test_workers_that_acknowledge_before_they_sync_are_refused(postgres: Server) -> None:
+    with postgres.database() as url:
+        postgres.sql_in(url, SQL)
+        create_store(url, distributed=True)
+        PostgresEngine(url, create=False).close()
+        postgres.sql_in(url, "update worker_setting set synchronous_commit = 'off'")
+        with pytest.raises(errors.UnsupportedError, match="w1:5432, w2:5432") as told:
+            PostgresEngine(url, create=False)
+        assert told.value.kind == "not-synced"
+
+
 # Statements
 
 
@@ -269,6 +280,7 @@ def test_a_statement_that_is_not_for_one_worker_is_found_out(judge: Judge) -> No
         "select 1 from wl_mark m left join wl_session s on s.root = m.name where s.root = $1::text",
         "select row_number() over (order by s.session) from wl_session s where s.ns = $1::text",
         "select name from wl_title where root = $1",
+        "update wl_heartbeat set until = extract(epoch from to_timestamp(until)) where root = $1::text",
     ):
         with pytest.raises((Fault, ValueError)):
             judge(bad)
@@ -496,6 +508,36 @@ def test_a_worker_that_hangs_holds_up_its_own_sessions_only(store: Store, monkey
     for thread in threads:
         thread.join(180)
     assert [session.head.seq for session in stalled] == [3] * len(stalled)
+
+
+def test_the_feed_waits_for_an_append_on_a_worker_that_hangs(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It got its time when it began, and is seen when it ends: longer than the feed looks back."""
+    engine: Any = store.engine
+    slow, quick = store.session("slow"), store.session("quick")
+    monkeypatch.setattr(feed, "SLACK_US", 0)
+    cursor = engine.end_of_feed()
+    has_begun, goes_on = threading.Event(), asyncio.Event()
+    fetchrow = Recorded.fetchrow
+
+    async def hang(self: Any, query: str, *args: Any, **more: Any) -> Any:
+        if query != statements.ROUTED_APPEND or args[2] != slow.id:
+            return await fetchrow(self, query, *args, **more)
+        async with self.transaction():
+            done = await fetchrow(self, query, *args, **more)
+            has_begun.set()
+            await goes_on.wait()
+        return done
+
+    monkeypatch.setattr(Recorded, "fetchrow", hang)
+    thread = threading.Thread(target=slow.fact, args=("a", 1))
+    thread.start()
+    assert has_begun.wait(60)
+    quick.fact("a", 1)
+    [seen] = engine.changes(cursor)
+    assert seen.session == quick.id
+    engine._loop.soon(goes_on.set)
+    thread.join(60)
+    assert [change.session for change in engine.changes(seen.cursor)] == [slow.id]
 
 
 def test_a_worker_that_could_not_be_asked_for_is_asked_for_again(sharded: str, sent: set[str], tmp_path: Path) -> None:

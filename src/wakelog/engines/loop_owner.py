@@ -21,7 +21,7 @@ from wakelog.errors import UnavailableError, WakelogError
 T = TypeVar("T")
 A = TypeVar("A", bound=AppendAnswer)
 Step = Callable[[], Coroutine[Any, Any, object]]
-TOGETHER = 64
+TOGETHER = 32
 """After so many appends of one loop, the first ones are sent while the next are prepared."""
 _INHERITED: list[Any] = []
 

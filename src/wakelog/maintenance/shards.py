@@ -35,13 +35,14 @@ def create_store(
         )
     master = MasterKey.read(encryption_key) if encryption_key else None
     try:
-        open_engine(url, create=False).close()
+        with closing(open_engine(url, create=False)) as present:
+            place = present.abilities.place
     except NotFoundError as exc:
         if exc.kind != "store-not-found":
             raise
     else:
         raise ConflictError(
-            "there is a store already",
+            f"there is a store already: {place}" if place else "there is a store already",
             kind="store-exists",
             hint="wakelog store info shows it"
             + ("; wakelog store shards N gives it more shards" if is_cluster else ""),

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from wakelog.cli.commands.ui import check_page, open_page
-from wakelog.cli.context import CommandContext, common
+from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.demo import DAY_US, DEMOS, BuiltDemo, build, refuse_own_sessions
 from wakelog.cli.output import Progress
 from wakelog.cli.places import find_time
@@ -91,6 +91,7 @@ def _show(ctx: CommandContext, built: list[BuiltDemo], folder: str, names: list[
         ctx.say(f"{ctx.style(f'{demo.demo:<10}', bold=True)} {state}: {DEMOS[demo.demo].shows}")
     ctx.say("")
     when_done = "" if "://" in folder else ": delete the folder when you are done"
+    folder = hide_password(folder)
     ctx.say(f"In {folder}, a scratch store{when_done}. Try:")
     ctx.say("")
     ctx.say(f"  export WAKELOG_STORE={shlex.quote(folder)}")

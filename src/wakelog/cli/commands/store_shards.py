@@ -9,10 +9,14 @@ import click
 import msgspec
 
 from wakelog.cli.context import CommandContext, common, hide_password
+from wakelog.cli.options import yes_option
 from wakelog.cli.render.table import lay_out
 from wakelog.cli.text import inert_line, size
 from wakelog.maintenance.shards import add_shards, create_store, placement, require_shards
 from wakelog.model.shards import ShardPlacement
+
+PLENTY = 64
+"""More shards than this are confirmed. They serve more events a day than most stores see, and there is no way back."""
 
 
 @click.command("create")
@@ -32,9 +36,16 @@ from wakelog.model.shards import ShardPlacement
     metavar="KEY",
     help="Encrypt its content with this key: file:PATH, env:NAME, keyring:SERVICE/NAME or command:CMD.",
 )
+@yes_option
 @common
 def create(
-    ctx: CommandContext, url: str | None, shards: int | None, replicas: int | None, distributed: bool, key: str
+    ctx: CommandContext,
+    url: str | None,
+    shards: int | None,
+    replicas: int | None,
+    distributed: bool,
+    key: str,
+    yes: bool,
 ) -> None:
     """Create a store. Recording a session also creates one; use this to choose how, and for a first check.
 
@@ -54,6 +65,8 @@ def create(
       wakelog store create private --encrypt file:~/wakelog.key
     """
     where = url or ctx.url
+    if not distributed:
+        _confirm_many(ctx, shards, yes)
     found = create_store(where, shards=shards, replicas=replicas, distributed=distributed, encryption_key=key)
     data = {
         "place": hide_password(where),
@@ -76,19 +89,32 @@ def create(
 
 @click.command("shards")
 @click.argument("count", type=click.IntRange(1, 1024), metavar="[N]", required=False)
+@yes_option
 @common
-def shards_command(ctx: CommandContext, count: int | None) -> None:
+def shards_command(ctx: CommandContext, count: int | None, yes: bool) -> None:
     """Show where each shard is kept: its leader, its replicas and how far they are behind. With N, use N shards for
-    sessions that are opened from now on; existing sessions stay where they are.
+    sessions that are opened from now on; existing sessions stay where they are. There is no way back to fewer.
 
     Examples:
       wakelog store shards
       wakelog store shards 8
     """
     require_shards(ctx.store)
+    _confirm_many(ctx, count, yes)
     found = placement(ctx.store) if count is None else add_shards(ctx.store, count)
     data = {"shards": msgspec.to_builtins(found)}
     ctx.answer("store-shards", data, placement_lines(ctx, found))
+
+
+def _confirm_many(ctx: CommandContext, count: int | None, yes: bool) -> None:
+    if count is None or count <= PLENTY or yes:
+        return
+    ctx.remark(
+        f"{count} shards cost each server about {count // 5} MB of memory, {2 * count} open files and"
+        f" {count / 60:.0f} % of a processor when nothing happens. Each opening of the store asks every shard, and so"
+        " does each list and each look for news. As many shards as servers use them all; fewer are not possible later."
+    )
+    ctx.confirm(f"Use {count} shards?", yes=yes)
 
 
 def placement_lines(ctx: CommandContext, found: Sequence[ShardPlacement]) -> Iterable[str]:

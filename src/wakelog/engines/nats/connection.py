@@ -14,14 +14,21 @@ import base64
 import contextlib
 import random
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 import nats.errors
 
 from wakelog.engines.nats.client import Answer, RequestClient
-from wakelog.engines.nats.errors import JetStreamRefusal, is_login_refusal, is_temporary, translate_error
+from wakelog.engines.nats.errors import (
+    JetStreamRefusal,
+    forbidden,
+    forbidden_subject,
+    is_login_refusal,
+    is_temporary,
+    translate_error,
+)
 from wakelog.engines.nats.stream_message import (
     NewMessage,
     StreamMessage,
@@ -63,6 +70,8 @@ class NatsConnection:
         self._client = RequestClient()
         self._batches: dict[str, asyncio.Semaphore] = {}
         self._last_error: Exception | None = None
+        self._forbidden: set[str] = set()
+        """Subjects, in small letters, that the servers do not let this user use."""
         self._insecure = 0
         """How often a secure connection failed. The driver tries each server in turn."""
         self._is_closed = False
@@ -106,12 +115,15 @@ class NatsConnection:
 
     async def _on_error(self, exc: Exception) -> None:
         self._last_error = exc
+        if (subject := forbidden_subject(exc)) is not None:
+            self._forbidden.add(subject)
         self._insecure += isinstance(exc, ssl.SSLError)
 
     async def _on_disconnect(self) -> None:
         self._client.fail_all(nats.errors.StaleConnectionError())
 
     async def _on_reconnect(self) -> None:
+        self._forbidden.clear()
         self.on_return()
 
     async def close(self) -> None:
@@ -201,8 +213,9 @@ class NatsConnection:
                 send()
 
         try:
-            send()
-            answer = decode_answer(await future)
+            with self._asking(f"$JS.API.{name}"):
+                send()
+                answer = decode_answer(await future)
         finally:
             self._client.drop(place)
             if sending is not None:
@@ -213,8 +226,9 @@ class NatsConnection:
     async def _ask(self, subject: str, data: bytes, lines: str) -> Answer:
         place, future = self._expect(TRY_S)
         try:
-            self._send(subject, data, place, lines)
-            return await future
+            with self._asking(subject):
+                self._send(subject, data, place, lines)
+                return await future
         finally:
             self._client.drop(place)
 
@@ -230,6 +244,18 @@ class NatsConnection:
                 future.set_exception(exc)
 
         return self._client.expect(settle, within_s), future
+
+    @contextlib.contextmanager
+    def _asking(self, subject: str) -> Iterator[None]:
+        """A server does not answer what a user may not ask. It reports that apart."""
+        try:
+            yield
+        except TimeoutError as exc:
+            if f"{self._client.inbox}.*".lower() in self._forbidden:
+                raise forbidden("subscribe to _INBOX.>") from exc
+            if subject.lower() in self._forbidden:
+                raise forbidden(f"publish to {subject}") from exc
+            raise
 
     def _send(self, subject: str, data: bytes, reply: str, lines: str = "") -> None:
         if self._is_closed:
@@ -320,8 +346,9 @@ class NatsConnection:
 
         reply = self._client.expect(take, 4 * TRY_S)
         try:
-            self._send(f"$JS.API.DIRECT.GET.{stream}", body, reply, lines)
-            await done
+            with self._asking(f"$JS.API.DIRECT.GET.{stream}"):
+                self._send(f"$JS.API.DIRECT.GET.{stream}", body, reply, lines)
+                await done
         except TimeoutError:
             if not found:
                 raise  # otherwise return what arrived; the caller asks for more
@@ -390,8 +417,9 @@ class NatsConnection:
 
         first = self._client.expect(first_answered, limit_s)
         try:
-            self._send_together(messages, first, reply)
-            return self._stored_at(await future)
+            with self._asking(messages[0].subject):
+                self._send_together(messages, first, reply)
+                return self._stored_at(await future)
         finally:
             self._client.drop(reply)
             self._client.drop(first)

@@ -329,6 +329,7 @@ class NatsEngine(LoopOwner):
         async def add() -> None:
             await self._layout.load()
             await self._layout.finish()  # an announced change that another process did not finish
+            self._layout.check_more(count)  # before streams are created
             for shard in range(self._layout.layout.shards, count):
                 await self._streams.create_shard(shard, self._layout.layout.replicas)
             await self._layout.announce(count)

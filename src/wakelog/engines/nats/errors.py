@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import re
 import ssl
 
 import nats.errors
@@ -16,10 +17,12 @@ WRONG_HEAD = frozenset({10071, IN_FLIGHT, 10201})
 """The expected message is not the last one; the same while another append is in flight; the same batch was repeated."""
 NO_MESSAGE = frozenset({10037, 10057, 10043})
 NO_STREAM = 10059
+NO_LEADER = frozenset({10008, 10009})
+"""The cluster, or a stream, has no leader: too few of its servers are up, or one is being elected."""
 NO_PEERS = 10005
 """The cluster's leader knows too few servers for a stream. More may be starting."""
 _FULL = frozenset({10047, 10077, 10023, 10120})
-_TEMPORARY_CODES = frozenset({10008, 10009, 10118, 10176, 10199, 10200, 10210, NO_PEERS, NO_STREAM, *_FULL})
+_TEMPORARY_CODES = frozenset({10118, 10176, 10199, 10200, 10210, NO_PEERS, NO_STREAM, *NO_LEADER, *_FULL})
 _LOST = (
     nats.errors.ConnectionClosedError,
     nats.errors.ConnectionReconnectingError,
@@ -34,6 +37,8 @@ _LOST = (
     OSError,
     EOFError,
 )
+_START = "start its servers, or correct the hosts of the URL; a majority of them is needed"
+_FORBIDDEN = re.compile(r"permissions violation for \w+ to \"([^\"]+)\"")
 _REFUSED_LOGIN = ("authorization violation", "user authentication", "permissions violation", "account authentication")
 
 
@@ -60,6 +65,20 @@ def is_temporary(exc: BaseException) -> bool:
     if isinstance(exc, JetStreamRefusal):
         return exc.code in (429, 503) or exc.err_code in _TEMPORARY_CODES
     return isinstance(exc, _LOST)
+
+
+def forbidden_subject(exc: BaseException) -> str | None:
+    """The subject, in small letters, that the user may not use, if that is the error."""
+    found = _FORBIDDEN.search(str(exc))
+    return found[1] if found is not None else None
+
+
+def forbidden(what: str) -> NotAllowedError:
+    return NotAllowedError(
+        f"the server does not let this user {what}",
+        kind="login-refused",
+        hint="let the user publish to $JS.API.> and wl.STORE.>, and subscribe to _INBOX.> and wlnews.STORE.>",
+    )
 
 
 def is_login_refusal(exc: BaseException) -> bool:
@@ -98,7 +117,7 @@ def translate_error(exc: BaseException, *, is_unknown: bool = False) -> WakelogE
         error = UnavailableError(
             f"the cluster could not be reached, or has no leader: {str(exc) or type(exc).__name__}",
             kind="unreachable",
-            hint="start its servers, or correct the hosts of the URL; a majority of them is needed",
+            hint=_START,
         )
     else:
         error = UnavailableError(f"the server refused: {exc!r}", kind="server-error")
@@ -111,6 +130,8 @@ def _translate_refusal(exc: JetStreamRefusal) -> WakelogError:
         return UnavailableError(
             f"the cluster is full: {exc}", kind="store-full", hint="free some space, or raise limits"
         )
+    if exc.err_code in NO_LEADER:
+        return UnavailableError(f"the cluster has no leader: {exc}", kind="unreachable", hint=_START)
     if exc.err_code == NO_STREAM:
         return UnavailableError(
             f"a stream of this store is gone: {exc}",

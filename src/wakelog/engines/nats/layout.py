@@ -139,15 +139,20 @@ class LayoutKeeper:
         layout = self.layout
         if len(layout.generations) > layout.active:
             return
-        if not layout.shards < shards <= SHARDS_MAX:
-            raise InvalidInputError(
-                f"the store has {layout.shards} shards; they can only become more, up to {SHARDS_MAX}",
-                kind="bad-shards",
-                hint=f"choose more than {layout.shards}",
-            )
+        self.check_more(shards)
         since = root_id(time.time_ns() // 1000, bytes(10))
         generations = (*layout.generations, Generation(since, shards))
         await self._write(msgspec.structs.replace(layout, generations=generations), self._seq)
+
+    def check_more(self, shards: int) -> None:
+        """Refuses a number of shards that the store cannot be given."""
+        has = self.layout.shards
+        if not has < shards <= SHARDS_MAX:
+            raise InvalidInputError(
+                f"the store has {has} shard{'s' * (has != 1)}; they can only become more, up to {SHARDS_MAX}",
+                kind="bad-shards",
+                hint=f"choose more than {has}" if shards <= has else f"choose {SHARDS_MAX} at most",
+            )
 
     async def finish(self) -> None:
         """Makes an announced generation active."""

@@ -23,6 +23,8 @@ from wakelog.errors import UnsupportedError
 from wakelog.model.shards import ShardPlacement
 
 OLDEST = (2, 12)
+SMALLEST = 64 * 1024
+"""What a server must accept in one message, in bytes: a commit is cut into parts, but its columns are in one."""
 API_LEVEL = 2
 """The level of JetStream's API, reported by the cluster's leader. Level 2 came with 2.12."""
 MONITOR_PORT = "8222"
@@ -80,7 +82,7 @@ class StoreStreams:
             except JetStreamRefusal as exc:
                 count = self._connection.server_count
                 if exc.err_code == NO_PEERS and count < replicas and clock() > until:
-                    raise _too_few(replicas, f"it has {count} server{'s' * (count != 1)}") from exc
+                    raise _too_few(replicas, f"it has {_count(count, 'server')}") from exc
                 raise
 
         try:
@@ -118,6 +120,12 @@ class StoreStreams:
                 f"the server {info.get('server_name', '')} has no JetStream",
                 kind="no-jetstream",
                 hint="add to its configuration: jetstream { store_dir: …, sync_interval: always }",
+            )
+        if (most := self._connection.max_bytes) < SMALLEST:
+            raise UnsupportedError(
+                f"the server {info.get('server_name', '')} accepts messages of {most} bytes, and {SMALLEST} are needed",
+                kind="too-big",
+                hint="set `max_payload: 1MB` on every server, which is also the default",
             )
         level = (await self._connection.api("INFO")).get("api", {}).get("level", 0)
         if level < API_LEVEL:
@@ -256,10 +264,14 @@ def _check_abilities(name: str, config: dict[str, Any], needed: Sequence[str]) -
 def _check_replicas(name: str, config: dict[str, Any], replicas: int) -> None:
     if config["num_replicas"] < replicas:
         raise UnsupportedError(
-            f"the stream {name} has {config['num_replicas']} replica, and {replicas} are needed",
+            f"the stream {name} has {_count(config['num_replicas'], 'replica')}, and {replicas} are needed",
             kind="too-few-replicas",
             hint=f"nats stream edit {name} --replicas={replicas}; or say ?replicas=1, and a lost disk is a lost store",
         )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _too_few(replicas: int, why: str) -> UnsupportedError:

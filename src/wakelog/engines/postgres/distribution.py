@@ -36,6 +36,8 @@ select n.nodename || ':' || n.nodeport as worker, count(*) as parts
 from pg_dist_shard s join pg_dist_placement p on p.shardid = s.shardid join pg_dist_node n on n.groupid = p.groupid
 where s.logicalrelid = 'wl_commit'::regclass group by n.nodename, n.nodeport order by n.nodename, n.nodeport
 """
+_SYNCS = "select nodename, nodeport, success, result from run_command_on_workers('show synchronous_commit')"
+_ASK_S = 5.0
 _COPY_EVERYWHERE = "select create_reference_table($1::text::regclass)"
 
 
@@ -85,6 +87,23 @@ async def _distribute_one(db: Any, table: str, shards: int | None) -> None:
         await db.execute(_DISTRIBUTE, table, column, "none")
     else:
         await db.execute(_DISTRIBUTE_FIRST, table, column, "none", shards)
+
+
+async def check_syncs(db: Any) -> None:
+    """Refuses workers that acknowledge before they sync: what is set on the coordinator does not reach them. One that
+    is away is not asked."""
+    try:
+        rows = await db.fetch(_SYNCS, timeout=_ASK_S)
+    except (asyncpg.PostgresError, TimeoutError):
+        return  # this user may not ask, or a worker hangs
+    if off := sorted(
+        f"{row['nodename']}:{row['nodeport']}" for row in rows if row["success"] and row["result"] == "off"
+    ):
+        raise UnsupportedError(
+            f"an append that was answered could be lost: synchronous_commit is off on {', '.join(off)}",
+            kind="not-synced",
+            hint="set it to on there (alter system, alter database or alter role), and reload the configuration",
+        )
 
 
 async def workers(db: Any) -> dict[str, int]:

@@ -84,6 +84,8 @@ class PostgresEngine(LoopOwner):
                 lambda db: creation.prepare_tables(db, place, create=create, distributed=distributed, shards=shards)
             )
             self.is_distributed = self._ask(distribution.is_distributed)
+            if self.is_distributed:
+                self._ask(distribution.check_syncs)
             self._start_appends()
         except BaseException:
             self.close()

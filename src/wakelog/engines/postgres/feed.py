@@ -23,8 +23,8 @@ from wakelog.errors import InvalidInputError
 from wakelog.model.ids import SessionId
 
 SLACK_US = 10_000_000
-"""How far back the horizon is if the server does not report running transactions. There, an append that takes longer
-appears only when its session changes again."""
+"""How far back the horizon is if the server does not report running transactions, or not all, as on a sharded server.
+An append that takes longer and was not reported appears only when its session changes again."""
 PAGE_MAX = 10_000
 
 Seen = dict[str, tuple[int, int]]
@@ -71,8 +71,11 @@ async def _horizon(db: Any) -> int:
         row = await db.fetchrow(sql.HORIZON)
     except (asyncpg.SyntaxOrAccessError, asyncpg.FeatureNotSupportedError):  # an engine without such tables
         row = {"is_told": False, "now": await db.fetchval(f"select {sql.NOW}")}
-    horizon: int = row["oldest"] if row["is_told"] else row["now"] - SLACK_US
-    return horizon
+    slack: int = row["now"] - SLACK_US
+    if not row["is_told"]:
+        return slack
+    oldest: int = row["oldest"]
+    return min(oldest, slack) if row["is_sharded"] else oldest
 
 
 def _write_cursor(done: int, seen: Seen) -> str:

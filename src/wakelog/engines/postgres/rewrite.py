@@ -143,9 +143,10 @@ async def _rewrite(db: Any, name: str) -> None:
 
 async def _rewrite_distributed(db: Any, names: list[str]) -> None:
     """On a sharded server, the coordinator makes each worker vacuum its parts of a table. Other transactions on the
-    workers are not checked."""
+    workers are not checked, and a part that has become empty keeps its statistics until it is filled again."""
     for name in names:
         await db.execute(f"vacuum (full, analyze) {name}", timeout=24 * 3600)
+    await _rewrite(db, _STATISTICS)  # the coordinator may have parts too, and is not one of its workers
     for row in await db.fetch(_ON_WORKERS, f"vacuum full {_STATISTICS}", timeout=24 * 3600):
         if not row["success"]:
             worker = f"{row['nodename']}:{row['nodeport']}"

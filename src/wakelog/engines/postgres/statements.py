@@ -217,11 +217,13 @@ order by stored_at, root, session, first limit $6::bigint
 # When the oldest transaction began that may have stored a commit that is not visible yet; without one, the start of
 # this statement. A writer holds the table's lock from before a commit gets its time until the transaction ends, so
 # readers and writers of other tables do not count. Not available (`is_told`) on servers that only speak the protocol,
-# on a standby, or if this user may not see the activity of a lock's holder.
+# on a standby, or if this user may not see the activity of a lock's holder. On a sharded server a commit gets its time
+# before its writer has the lock (ROUTED_NOW), and a writer may use another coordinator: then it is only the latest
+# time that the horizon may have.
 HORIZON = f"""
 select {NOW} as now, {micros("least(now(), min(a.xact_start))")} as oldest,
+    {HAS_EXTENSION} as is_sharded,
     version() like 'PostgreSQL %' and version() not like '%-YB-%' and not pg_is_in_recovery()
-    and not exists (select 1 from pg_extension where extname = 'citus')
     and to_regclass('wl_commit') is not null and count(*) = count(a.xact_start) as is_told
 from pg_locks l left join pg_stat_activity a on a.pid = l.pid
 where l.locktype = 'relation' and l.relation = to_regclass('wl_commit') and l.granted
