@@ -54,9 +54,9 @@ class Scene:
         return TurnBlocks(self.turn, tuple(self.blocks))
 
     def quote(self, finding: Finding) -> str:
-        """The words that a finding points at."""
+        """The words that a finding points at: of a text, or of the result of a call."""
         span = finding.span
-        texts = {b.seq: b.text for b in self.blocks if isinstance(b, SpokenText)}
+        texts = {b.seq: b.text if isinstance(b, SpokenText) else b.output for b in self.blocks}
         return texts.get(span.seq, "")[span.start : span.end]
 
     def reason(self, finding: Finding) -> str:

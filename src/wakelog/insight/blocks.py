@@ -15,8 +15,10 @@ from wakelog.model.values import Value
 
 Speaker = Literal["user", "agent", "thinking"]
 
-RULES_VERSION: Final = 25
+RULES_VERSION: Final = 26
 """The version of the rules that make findings (rules.py)."""
+RESULT: Final = -1
+"""As the block of a span: the result of a call, as it is read (`Did.output`)."""
 
 
 class SpokenText(msgspec.Struct, frozen=True, gc=False):

@@ -236,6 +236,22 @@ def find_corrections(turn: TurnBlocks, heard: Sequence[HeardTurn]) -> Iterator[F
         yield Finding(kind, block.span(start + piece.start, start + piece.end), score=score)
 
 
+def reaction_to_refusal(text: str) -> tuple[str, int, int]:
+    """The kind of the words with which the user refused a call, and where the sentence is that says it. Whatever they
+    are, they ask for another way."""
+    sentences = sentences_of(text)
+    plain = _Question(is_asked=False, asks_details=False, is_service=False)
+    scored = [
+        (score, kind, piece)
+        for place, piece in enumerate(sentences[:SENTENCES_MAX])
+        for score, kind in _score_kinds(piece.text, place, plain)
+    ]
+    score, kind, piece = max(scored, key=lambda found: found[0], default=(0, "", None))
+    if piece is not None and score >= _SCORE_MIN:
+        return kind, piece.start, piece.end
+    return ("redirect", sentences[0].start, sentences[0].end) if sentences else ("redirect", 0, len(text))
+
+
 def spelled_out(text: str) -> str:
     """A sentence with the apostrophes that people leave out."""
     return _SHORT.sub(lambda m: f"{m[1]}n't" if m[1] else f"{m[2]}'s", text)

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from wakelog.insight.blocks import RULES_VERSION, Did, Finding, SpokenText, TextSpan, TurnBlocks
+from wakelog.insight.blocks import RESULT, RULES_VERSION, Did, Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.items import Insight, InsightItem, note_of
 from wakelog.insight.log_blocks import quote, read_span
 from wakelog.insight.sentences import content_words
@@ -90,6 +90,7 @@ def _items(
     as well."""
     texts = {(b.seq, b.block): b.text for b in blocks.blocks if isinstance(b, SpokenText)}
     calls = {b.seq: b for b in blocks.blocks if isinstance(b, Did)}
+    texts.update({(seq, RESULT): call.output for seq, call in calls.items()})
     recorded = _Recorded(state, span)
     minor = minor_findings(found, len(calls))
     numbers: dict[tuple[str, int], int] = {}
@@ -132,6 +133,12 @@ def _item(finding: Finding, turn: int, words: str, reason: str, calls: list[Did]
         from wakelog.insight.pending import open_items
 
         known["open_items"] = tuple(open_items(calls[0].input))
+    if finding.kind == "answer":
+        from wakelog.insight.answers import answers_of
+
+        answer = next(a for a in answers_of(calls[0]) if a.start == finding.span.start)
+        known["asked"] = " ".join(answer.question.split())
+        known["offered"] = tuple(option for option in answer.offered if option not in words.split(", "))
     return InsightItem(
         "",
         finding.kind,  # type: ignore[arg-type]  # `not_derived` is the only other kind, and never an item
@@ -181,7 +188,7 @@ class _Recorded:
     """What was recorded about a turn, in it or later. A recorded decision hides the same derived one."""
 
     def __init__(self, state: dict[str, Value], span: Span) -> None:
-        parts = (("decisions_made", ("decision", "approach_change")), ("dead_ends", ("dead_end",)))
+        parts = (("decisions_made", ("decision", "approach_change", "answer")), ("dead_ends", ("dead_end",)))
         self._entries = [
             (kinds, _evidence(entry), _entry_words(entry))
             for part, kinds in parts

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from wakelog.insight.answers import find_answers
 from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.checks import find_checks, find_files
 from wakelog.insight.corrections import find_corrections
@@ -60,6 +61,7 @@ def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
         carry.goal = goal
     failures = list(find_failures(turn, reactions[0] if reactions else None, carry.heard))
     changes = frozenset(f.span for f in failures if f.kind == "approach_change" and f.score >= SURE_CHANGE)
+    found += find_answers(turn)
     found += find_decisions(turn, carry.heard, changes)
     found += failures
     found += find_pending(turn)
