@@ -338,3 +338,21 @@ def test_what_the_agent_thanks_for_is_a_correction_unless_it_was_a_question() ->
 )
 def test_what_holds_a_coding_agent_back_is_a_preference(words: str, is_wish: bool) -> None:
     assert ("preference" in _after(_worked(), words)) == is_wish
+
+
+def test_what_the_user_says_while_the_agent_works_is_a_reaction_and_a_goal() -> None:
+    scene = Scene().user("Make uploads faster.").says("I'll add a cache.").edits("cache.py")
+    scene.user("No, don't cache. Stream the body instead.", queued=True).says("Right.").edits("upload.py")
+    scene.user("thanks", queued=True).says("Done.")
+    found = derive(scene.done(), Carry())
+    said = [(f.kind, scene.quote(f)) for f in found if f.kind in ("goal", "correction")]
+    assert said == [
+        ("goal", "Make uploads faster."),
+        ("goal", "No, don't cache. Stream the body instead."),
+        ("correction", "No, don't cache."),
+    ]
+
+
+def test_other_texts_of_the_user_in_a_turn_are_no_reaction() -> None:
+    scene = Scene().user("Make uploads faster.").says("Sure.").edits("a.py").user("No, wait: don't cache.")
+    assert [f.kind for f in derive(scene.done(), Carry()) if f.kind in ("goal", "correction")] == ["goal"]

@@ -14,8 +14,8 @@ class Scene:
         self.turn = turn
         self.blocks: list[Block] = []
 
-    def user(self, text: str) -> Scene:
-        return self._add(SpokenText(self._next, 0, "user", text))
+    def user(self, text: str, *, queued: bool = False) -> Scene:
+        return self._add(SpokenText(self._next, 0, "user", text, queued))
 
     def says(self, text: str) -> Scene:
         return self._add(SpokenText(self._next, 0, "agent", text))

@@ -29,6 +29,8 @@ class SpokenText(msgspec.Struct, frozen=True, gc=False):
     """Which text of that event it is, from 0."""
     who: Speaker
     text: str
+    is_queued: bool = False
+    """Whether the user said it while the agent was at work."""
 
     def span(self, start: int, end: int) -> TextSpan:
         return TextSpan(self.seq, self.block, start, end)

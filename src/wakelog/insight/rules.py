@@ -6,7 +6,8 @@ findings are stored by version.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -53,13 +54,19 @@ def find_goal_and_reactions(
 def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
     """The findings of one turn. `carry` comes from the turn before and is updated for the next one."""
     found: list[Finding] = []
-    goal, reactions = find_goal_and_reactions(turn, carry.goal, carry.heard)
-    if goal is not None:
-        found.append(goal)
-        found += reactions
-        found += find_preferences(turn, carry.heard)
-        carry.goal = goal
-    failures = list(find_failures(turn, reactions[0] if reactions else None, carry.heard))
+    heard, to_before = carry.heard, None
+    for number, part in enumerate(_between_words(turn)):
+        goal, reactions = find_goal_and_reactions(part, carry.goal, heard)
+        if not number:  # later ones react to this turn
+            to_before = next(iter(reactions), None)
+        if goal is not None:
+            if not number or goal.detail != "carried":
+                found.append(goal)
+            found += reactions
+            found += find_preferences(part, heard)
+            carry.goal = goal
+        heard = (*heard, heard_of(part))
+    failures = list(find_failures(turn, to_before, carry.heard))
     changes = frozenset(f.span for f in failures if f.kind == "approach_change" and f.score >= SURE_CHANGE)
     found += find_answers(turn)
     found += find_decisions(turn, carry.heard, changes)
@@ -71,6 +78,14 @@ def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
         found.append(Finding("not_derived", TextSpan(0, 0, 0, 0), detail="language"))
     carry.heard = (*carry.heard, heard_of(turn))[-TURNS_HEARD:]
     return found
+
+
+def _between_words(turn: TurnBlocks) -> Iterator[TurnBlocks]:
+    """The turn, cut at each queued prompt: it reacts to what the agent has done so far, as the next prompt would."""
+    blocks = turn.blocks
+    cuts = [place for place, block in enumerate(blocks) if isinstance(block, SpokenText) and block.is_queued]
+    for first, last in itertools.pairwise((0, *cuts, len(blocks))):
+        yield msgspec.structs.replace(turn, blocks=blocks[first:last])
 
 
 def derive_all(turns: Iterable[TurnBlocks]) -> list[Finding]:
