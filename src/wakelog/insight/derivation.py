@@ -24,10 +24,10 @@ SHOWN_MIN: Final = 3
 SHOWN_MAX: Final = 12
 CALLS_PER_ITEM: Final = 20
 """A turn shows three items of a kind; a long one shows one for this many calls, but never more than twelve."""
-DEFAULT_SCORE: Final = 3
+DEFAULT_SCORE: Final = 4
 """Decisions with this score or more are shown by default."""
-LATER_SCORE: Final = 1
-"""How much more the third and later decisions of a turn need: most of these are details of the first."""
+CHANGE_SCORE: Final = 3
+"""Changes of approach with this score or more are shown by default: somebody says that they are one."""
 
 SAME_WORDS: Final = 0.4
 """With at least this share of common words, a recorded decision and a derived one are the same."""
@@ -168,16 +168,14 @@ def minor_findings(found: list[Finding], steps: int) -> list[Finding]:
     decisions = _ranked(found, "decision")
     weak = [f for f in decisions if f.score < DEFAULT_SCORE or f.span in reasons - quoted]
     rest = [f for f in decisions if f not in weak and f.span not in quoted]
-    return [*hidden, *weak] + [
-        f for n, f in enumerate(rest) if n >= room or f.score < DEFAULT_SCORE + (LATER_SCORE if n > 1 else 0)
-    ]
+    return [*hidden, *weak, *rest[room:]]
 
 
 def _is_weak(finding: Finding) -> bool:
     """Whether nobody says that a change of approach is one, or a check has no result."""
     if finding.kind == "check":
         return finding.detail.endswith(" unknown")
-    return finding.kind == "approach_change" and finding.score < DEFAULT_SCORE
+    return finding.kind == "approach_change" and finding.score < CHANGE_SCORE
 
 
 def _ranked(found: list[Finding], kind: str) -> list[Finding]:
