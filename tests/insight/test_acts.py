@@ -54,7 +54,7 @@ from wakelog.model.command_lines import command_line, shell_commands, written_fi
     ],
 )
 def test_a_check_is_known_by_its_program(command: str, detail: str) -> None:
-    [found] = find_checks(Scene().runs(command, "done").done())
+    [found] = find_checks(Scene().runs(command, "1 passed").done())
     assert found.detail == detail
 
 
@@ -224,7 +224,7 @@ def test_recorded_changes_of_files_come_before_what_the_input_says() -> None:
     ],
 )
 def test_a_check_is_known_in_other_languages_and_shells(command: str, detail: str) -> None:
-    [found] = find_checks(Scene().runs(command, "done").done())
+    [found] = find_checks(Scene().runs(command, "1 passed").done())
     assert found.detail == detail
 
 

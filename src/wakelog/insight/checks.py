@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from wakelog.insight.acts import checks_of, files_of, is_test_script
+from wakelog.insight.acts import act_of, checks_of, files_of, is_test_script
 from wakelog.insight.background import still_runs, with_later_output
 from wakelog.insight.blocks import Did, Finding, TextSpan, TurnBlocks
 from wakelog.model.call_acts import SHELL_TOOLS
@@ -21,7 +21,7 @@ _FAILED: Final = re.compile(
     r"|BUILD FAIL|[Bb]uild (?:failed|FAILED)|Compilation (?:failed|error)|Failed to compile|could not compile"
     r"|Type error:"
     r"|^make(?:\[\d+\])?: \*\*\*|\b[1-9]\d* (?:errors?|problems?|issues)\b(?! fixed)|^[Ee]rror: |^Exit code [1-9]"
-    r"|\b(?i:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[ \t]{0,3}[:= >]{1,2}[ \t]?[1-9]\d*\b|^not ok \d"
+    r"|(?:\b|_)(?i:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[ \t]{0,3}[:= >]{1,2}[ \t]?[1-9]\d*\b|^not ok \d"
     r"|^# fail [1-9]|^test result: FAILED|✖ [1-9]|^\s+\d+:\d+\s+error\s|^---- \S+ stdout ----|✘ \[ERROR\]|^\[ERROR\]"
     r"|^Traceback \(most recent call last\)|^(?:Syntax|Type|Reference|Module\w*|Import)Error\b|^panicked at|\bpanic: "
     r"|^\S+:\d+(?::\d+)?: (?:fatal )?error: |^error during build|^ERROR in |\*\* (?:BUILD|TEST) FAILED \*\*"
@@ -34,7 +34,7 @@ _PASSED: Final = re.compile(
     r"|[Nn]o (?:issues|problems) found|test result: ok|All checks passed|Success: no issues|BUILD SUCCESS"
     r"|Build succeeded"
     r"|[Cc]ompiled successfully|\bbuilt in \d|^PASS\b|^# fail 0\b|All tests passed|Successfully ran target"
-    r"|\b(?i:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[:= >]+0\b|Passed! +- Failed: +0"
+    r"|(?:\b|_)(?i:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[:= >]+0\b|Passed! +- Failed: +0"
     r"|^TOTAL: \d+ SUCCESS|\b[Pp]assed: +[1-9]",
     re.MULTILINE,
 )
@@ -52,13 +52,25 @@ _SHOWS_CODE: Final = re.compile(r"\$\?|PIPESTATUS|ERRORLEVEL|LASTEXITCODE", re.I
 _CODE_ZERO: Final = re.compile(r"\bexit(?:ed)?(?: with)?[ _]?(?:code|status)[:= ]+0\b", re.IGNORECASE)
 _ONLY_CODE: Final = re.compile(r"(?:[\w ]*\bexit(?:ed)?(?: with)?[ _]?(?:code|status)[:= ]+1\b)?\W*", re.IGNORECASE)
 """Nothing, or only that the exit code is 1: a filter found no line."""
-MUTE_MIN: Final = 3
-"""If so many calls and all others of a turn have no output, an export left the outputs out."""
-_CUT: Final = re.compile(r"^\s*(?:…|\.\.\.) \+\d+ lines\b", re.MULTILINE)
-"""Where an export cut an output."""
+MUTE_MIN: Final = 2
+MUTE_SHARE: Final = 0.5
+"""If more than this share of the commands of a turn have no output, and there are some, an export left outputs out."""
+_CUT: Final = re.compile(
+    r"^\W*(?:…|\.\.\.) ?\+?\d+ (?:more )?(?:lines|char\w*)\b|\b(?:truncated|omitted|lines hidden|more lines)\b|(?:…|\.\.\.)\W*\Z",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Where an output was cut, or stops in the middle of the work."""
 _FILTERS: Final = frozenset({"grep", "egrep", "rg", "findstr", "Select-String"})
-_TALKERS: Final = frozenset({"npm", "yarn", "pnpm", "bun", "vite", "next", "gradle", "gradlew", "mvn", "dotnet"})
-"""Programs that say at least what they run; an export may leave that out."""
+_QUIET: Final = frozenset(
+    ["tsc", "vue-tsc", "tsgo", "eslint", "oxlint", "flake8", "pyflakes", "pycodestyle", "pylint", "shellcheck", "hadolint", "yamllint", "actionlint", "standard", "xo", "stylelint", "gofmt", "gofumpt", "goimports", "go", "staticcheck", "javac", "kotlinc", "clang-format", "clang-tidy", "cppcheck", "luacheck", "ktlint", "rustfmt", "shfmt", "node", "bash", "sh", "zsh", "ruby", "php", "perl", "python", "python3", "terraform", "tofu", "dune", "zig", "swiftlint"]
+)
+"""Programs that say nothing if they find nothing. Any other, a package manager or a runner of tests, says what it ran;
+where nothing is left of that, the result is lost."""
+_NOTHING: Final = re.compile(
+    r"^\W*\((?:no (?:content|output)|timeout [\w ]+|\w+ completed with no output)\)\s*$", re.I | re.M
+)
+"""What an export writes for an empty output. It says so, and so the output is not lost."""
+_COUNT: Final = re.compile(r"\s*(\d+)\s*")
 _CLEAN: Final = re.compile(
     r"\bno (?:\w+ ){0,3}(?:errors?|problems?|issues?|diagnostics|lints?)\b|^\s*\[\s*\]", re.IGNORECASE
 )
@@ -71,7 +83,7 @@ _COMPLAINS: Final = re.compile(
 _NOT_RUN: Final = re.compile(
     r"command not found|No module named (?:pytest|mypy|ruff|flake8|tox|nose)\b|^missing script:|Missing script:"
     r"|unknown command|no such (?:command|task)|executable file not found|not recognized as (?:an internal|the name of)"
-    r"|could not determine executable to run|No rule to make target|: not found$",
+    r"|could not determine executable to run|This is not the \w+ command you are looking for|No rule to make target|: not found$",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -82,8 +94,10 @@ def find_checks(turn: TurnBlocks) -> Iterator[Finding]:
     checks = [
         (n, call, is_test_script(call)) for n, call in enumerate(calls) if checks_of(call) or is_test_script(call)
     ]
+    shell = [call for call in calls if SHELL_TOOLS.search(call.tool) and act_of(call) in ("look", "check")]
+    silent = [not call.output.strip() for call in shell]
+    is_mute = len(silent) >= MUTE_MIN and sum(silent) > MUTE_SHARE * len(silent)
     # Where a turn runs tests with a runner, a script that is a test only by its name tries something.
-    is_mute = len(calls) >= MUTE_MIN and not any(call.output.strip() for call in calls)
     has_runner = any(not is_script and "test" in checks_of(call) and _result(call) for _, call, is_script in checks)
     for n, call, is_script in checks:
         ended, last = with_later_output(call, calls[n + 1 :])
@@ -91,7 +105,7 @@ def find_checks(turn: TurnBlocks) -> Iterator[Finding]:
         if not kinds:
             continue
         if result := _result(ended):
-            result = "unknown" if is_mute and result == "pass" else result
+            result = "unknown" if is_mute and result == "pass" and not ended.output.strip() else result
             seqs = (call.seq,) if last is call else (call.seq, last.seq)
             yield Finding("check", TextSpan(call.seq, 0, 0, 0), calls=seqs, detail=f"{'+'.join(kinds)} {result}")
 
@@ -101,12 +115,13 @@ def _result(call: Did) -> str:
     if call.outcome in ("denied", "abandoned") or _STOPPED.search(call.output):
         return ""
     commands = shell_commands(command_line(call.input)) if SHELL_TOOLS.search(call.tool) else []
-    checks = [(kind, c.is_piped) for c in commands if (kind := check_of(c))]
-    checks = checks or [("test", c.is_piped) for c in commands if runs_test_script(c)]
+    ran = [c for c in commands if check_of(c)] or [c for c in commands if runs_test_script(c)]
+    checks = [(check_of(c) or "test", c.is_piped) for c in ran]
     is_lost = all(lost for _, lost in checks)
     # The exit code that a harness tells is the last command's, not that of a check whose own is lost.
     is_others = bool(checks) and is_lost and not _SHOWS_CODE.search(command_line(call.input))
-    output = _CODE_ZERO.sub(" ", call.output) if is_others else call.output
+    output = _NOTHING.sub("", call.output)
+    output = _CODE_ZERO.sub(" ", output) if is_others else output
     has_passed, has_failed = bool(_PASSED.search(output)), bool(_FAILED.search(output))
     if _NOT_RUN.search(call.output) and not has_passed:
         return ""
@@ -125,23 +140,23 @@ def _result(call: Did) -> str:
         return "pass"
     if still_runs(call.output) or call.outcome == "uncertain" or _is_in_background(call):
         return "unknown"
-    # Lines that a filter picked out of a test run, or that an export left of an output, do not tell how it ended.
-    is_filtered = any(kind == "test" for kind, _ in checks) and any(c.program in _FILTERS for c in commands)
-    if is_lost and (is_filtered or _CUT.search(call.output)):
+    is_test = any(kind == "test" for kind, _ in checks)
+    if (count := _COUNT.fullmatch(output)) and commands[-1].program in ("wc", *_FILTERS) and is_lost and not is_test:
+        return "pass" if count[1] == "0" else "fail"  # how many lines a linter had to say
+    # A run of tests tells how it ended. If nothing is left of that, the output was cut, by a filter or an export.
+    is_silent = not output.strip()
+    if _CUT.search(output) or (is_test and (is_lost or not is_silent or not all(map(_is_hushed, ran)))):
         return "unknown"
     # Where the exit code is lost, a linter or compiler that complains names a place, and one that says nothing found
     # nothing.
     if is_lost and _PLACE.search(call.output):
         return "fail"
-    # A test run says something, and so does a package manager. A script with tests that says nothing may have run none.
-    is_silent = not call.output.strip()
-    is_test = any(kind == "test" for kind, _ in checks) and (is_lost or is_test_script(call))
-    return "unknown" if is_silent and (is_test or any(map(_talks, commands))) else "pass"
+    return "unknown" if is_silent and not all(c.program in _QUIET or _is_hushed(c) for c in ran) else "pass"
 
 
-def _talks(command: ShellCommand) -> bool:
-    is_told_not_to = bool(command.outputs) or any(word in ("-s", "--silent", "-q", "--quiet") for word in command.words)
-    return command.program in _TALKERS and not is_told_not_to
+def _is_hushed(command: ShellCommand) -> bool:
+    """Whether a command was told to say nothing here."""
+    return bool(command.outputs) or any(word in ("-s", "--silent", "-q", "--quiet") for word in command.words)
 
 
 def _diagnosed(output: str) -> str:
