@@ -46,7 +46,7 @@ def find_goal_and_reactions(
     if goal is None or block is None or not heard or is_service(heard):
         return goal, reactions
     words, kinds = block.text[start:end], {f.kind for f in reactions}
-    if only_reacts(words, heard, is_failure="failure_report" in kinds):
+    if only_reacts(words, heard, kinds):
         goal = carried(goal.span, earlier)
     elif goal.detail == "carried" and kinds & {"correction", "failure_report"} and not is_repeated(words, heard):
         goal = Finding("goal", goal.span)

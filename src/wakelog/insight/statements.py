@@ -9,7 +9,7 @@ goal of their own, and "the footer has no border" does, if nobody has spoken of 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Final
 
 from wakelog.insight.dialogue import HeardTurn
@@ -17,6 +17,8 @@ from wakelog.insight.sentences import TEXT_MAX, content_words, sentences_of
 
 REACTION_MAX: Final = 400
 """How long a reaction may be, in characters, without what is pasted."""
+ASIDE_MAX: Final = 1
+"""How many new words a question may have that only complains."""
 NEW_SHARE: Final = 0.5
 """The share of words in a statement that nobody has used before, from which it is about something else."""
 PASTED_SHARE: Final = 0.5
@@ -53,7 +55,7 @@ _REFERS: Final = re.compile(
     r"|works?|working|looks?|seems?|sounds?|feels?|love|go with"
     r"|(?:much |a bit |way |even |all )?(?:better|worse|good|fine|done)(?= (?:now|thanks?|but|than)\b|[,.!]|\Z)"
     r"|(?:(?:i|we)(?:['’]ve| have)? (?:(?:just|only|already|also|now|still) )*\w+ed"
-    r"|(?:i |we )?(?:(?:just|only|already|still) )*(?:get|got|getting|see|saw|ran|did|tried))\b(?! up)"
+    r"|(?:i |we )?(?:(?:just|only|already|still) )*(?:get|got|getting|see|saw|ran|did|tried))\b(?! (?:up|more|another|some|a few)\b)"
     r"|\Z)",
     re.IGNORECASE,
 )
@@ -67,7 +69,7 @@ _STATES: Final = re.compile(
 )
 """A statement about something that it names. Without a verb ("now the footer"), it is no statement."""
 _WISHES: Final = re.compile(
-    r"\?|\b(?:should|shall|must|needs?|wants?|wanna|gotta|please|pls|plz|let['’]?s|lets|rather|prefer|wish"
+    r"\b(?:should|shall|must|needs?|wants?|wanna|gotta|please|pls|plz|let['’]?s|lets|rather|prefer|wish"
     r"|ought|supposed|wanted to|would (?:like|love|be)|['’]d (?:like|love)|(?:has|have|had) to|help me"
     r"|(?:can|could|would|will) (?:you|u|we)|how about|what about)\b",
     re.IGNORECASE,
@@ -90,35 +92,38 @@ _TELLS_TO: Final = re.compile(
 """A verb in its plain form with what it is to be done to."""
 PART: Final = re.compile(r"[.!?,;:]\s+|\n+")
 
+_CLAUSE: Final = re.compile(r"[.!?,;]\s+|\n+|\s[-–—]+\s")
+_ASKS_WHAT: Final = re.compile(r"(?:what|why|how|who|where|when|which)\b", re.IGNORECASE)
 _REPEATS: Final = re.compile(r"(?:\w+ )(?:it |that |this |them )?(?:again|once more)[\s.!]*", re.IGNORECASE)
 """An order to do the last thing again."""
 
 
-def only_reacts(words: str, heard: Sequence[HeardTurn], *, is_failure: bool) -> bool:
+def only_reacts(words: str, heard: Sequence[HeardTurn], kinds: Set[str]) -> bool:
     """Whether a user's words to a coding agent only react to the turn before. `heard` are the turns before, the oldest
-    first; `is_failure` says that the words report a failure."""
-    if not heard:
-        return False
-    prose = prose_of(words)
-    if not prose:
-        return is_failure and ERROR_LINE.search(words[:TEXT_MAX]) is not None
-    if len(prose) > REACTION_MAX:
-        return False
-    if _REPEATS.fullmatch(prose):
+    first; `kinds` are those of the reactions that the words are."""
+    prose, is_failure = prose_of(words), "failure_report" in kinds
+    if not heard or not prose or len(prose) > REACTION_MAX:
+        return bool(heard) and not prose and is_failure
+    if _REPEATS.fullmatch(prose) or not (content_words(prose) or _ASKS_WHAT.match(prose) or ORDERS.match(prose)):
         return True
+    said = content_words(" ".join((*(turn.user[-TEXT_MAX:] for turn in heard), heard[-1].agent[-TEXT_MAX:])))
     sentences = [sentence.text for sentence in sentences_of(prose)]
-    if any(map(_requests, sentences)):
+    if kinds & {"correction", "failure_report"}:
+        sentences = [text for n, text in enumerate(sentences) if n == 0 or not _is_aside(text, said)]
+    if any("?" in text or _requests(text) for text in sentences):
         return False
     is_stated = [bool(_REFERS.match(text) or _STATES.match(text)) for text in sentences]
     if is_failure:
         return any(is_stated) or len(prose) < len(words) or len(sentences) == 1
-    if not all(is_stated):
-        return False
-    said = content_words(" ".join((*(turn.user[-TEXT_MAX:] for turn in heard), heard[-1].agent[-TEXT_MAX:])))
-    return all(_REFERS.match(text) or _is_about(text, said) for text in sentences)
+    return all(is_stated) and all(_REFERS.match(text) or _is_about(text, said) for text in sentences)
 
 
-def _is_about(statement: str, said: frozenset[str]) -> bool:
+def _is_aside(sentence: str, said: Set[str]) -> bool:
+    """Whether a question beside a complaint belongs to it, as "what is going on?" does."""
+    return "?" in sentence and not _requests(sentence) and len(content_words(sentence) - said) <= ASIDE_MAX
+
+
+def _is_about(statement: str, said: Set[str]) -> bool:
     """Whether a statement is about what was said: its subject, which comes first, or most of it."""
     statement = _LEADING.sub("", statement, count=1)
     own = content_words(statement)
@@ -140,6 +145,6 @@ def _is_pasted(line: str) -> bool:
 
 def _requests(sentence: str) -> bool:
     """Whether a sentence asks, orders or wishes in any of its parts."""
-    first, *later = PART.split(sentence)
+    first, *later = _CLAUSE.split(sentence)
     orders = (ORDERS.match(first), *(ORDERS.match(part) or _TELLS_TO.match(part) for part in later))
     return bool(_WISHES.search(sentence)) or any(orders)

@@ -180,6 +180,11 @@ _OUTPUT: Final = re.compile(
 """What a command or a program showed, without a word about it, and without an error."""
 _CHOOSES: Final = re.compile(r"\?|\b(?:but|only|and|first)\b", re.IGNORECASE)
 """What is more than a yes to an offer, though all its words are from there."""
+_PICKS: Final = re.compile(
+    r"(?:let['’]?s |i(?:['’]ll|['’]d)? |we(?:['’]ll)? )?(?:go (?:with|for)|choose|pick|take|opt for|option)\b",
+    re.IGNORECASE,
+)
+"""It takes one of the ways that the agent named."""
 _ASKS_THEN: Final = re.compile(r"(?:(?:so|and|but) )?(?:(?:can|could|would|will) (?:you|we)\b|please\b)", re.IGNORECASE)
 _PUBLISHES: Final = re.compile(r"(?:(?:and|now|then),? )*(?:push|commit|merge|deploy|release|publish)\b", re.I)
 """An order that is never only an answer."""
@@ -229,6 +234,8 @@ def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
         return True
     if going and rest and ASKED.search(asked[-400:]) and not (_OWN_WISH.search(left) or ORDERS.match(left)):
         return True  # the agent asked whether to go ahead, so the goal is the agreed one
+    if _PICKS.match(left) and content_words(left) & content_words(asked) and not _CHOOSES.search(left):
+        return True
     if not ASKED.search(_OFFER.sub(" ", asked[-400:])) or _TURNS.search(left):
         return False
     # The agent asked. Words about its question, and words that request nothing, are the answer.
