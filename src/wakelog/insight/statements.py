@@ -40,12 +40,13 @@ ERROR_LINE: Final = re.compile(
 """A line of a log that tells an error."""
 _FENCE: Final = re.compile(r"(```|\"{3}|'{3}).*?(?:\1|\Z)", re.DOTALL)
 _LOG_TAIL: Final = re.compile(r"\bTraceback \(most recent call last\).*", re.DOTALL)
+_LOGGED: Final = re.compile(rf"{ERROR_LINE.pattern}|^#+ .*\b(?:[Ee]rror|[Oo]utput|[Ll]og|[Tt]race)", re.MULTILINE)
 _WORD: Final = re.compile(r"[A-Za-z_][\w.]*\w")
 _PLAIN: Final = re.compile(r"[(\"'*_]*[A-Za-z][a-z]*(?:['’-][a-z]+)*[)\"'*_]*[.,:;!?]*")
 """A word as people write it: without digits, code or capitals inside."""
 _LEAD: Final = (
     r"(?:(?:ok|okay|yes|yeah|yep|yup|no(?=[,.!])|nope|oh|ah|hm+|well|and|but|so|now|great|good|nice|cool|perfect|awesome"
-    r"|excellent|amazing|thanks|thank you|sorry|unfortunately|actually|however|currently|at least|hey|wait|sadly|then)"
+    r"|excellent|amazing|(?:thanks|thank you)(?: for [^,.!\n]*)?|sorry|unfortunately|actually|however|currently|at least|hey|wait|sadly|then)"
     r"\b[,.!: ]*)*"
 )
 _LEADING: Final = re.compile(_LEAD, re.IGNORECASE)
@@ -54,7 +55,7 @@ _REFERS: Final = re.compile(
     + r"(?:it|that|this|these|those|they|you|still|(?:same|again)(?! (?:for|with|in|on|to|but)\b)|nothing|none|not"
     r"|works?|working|looks?|seems?|sounds?|feels?|love|go with"
     r"|(?:much |a bit |way |even |all )?(?:better|worse|good|fine|done)(?= (?:now|thanks?|but|than)\b|[,.!]|\Z)"
-    r"|(?:(?:i|we)(?:['’]ve| have)? (?:(?:just|only|already|also|now|still) )*\w+ed"
+    r"|(?:(?:i|we)(?:['’]ve| have)? (?:(?:just|only|already|also|now|still) )*\w+ed|i(?:['’]ll| will)"
     r"|(?:i |we )?(?:(?:just|only|already|still) )*(?:get|got|getting|see|saw|ran|did|tried))\b(?! (?:up|more|another|some|a few)\b)"
     r"|\Z)",
     re.IGNORECASE,
@@ -132,15 +133,19 @@ def _is_about(statement: str, said: Set[str]) -> bool:
 
 
 def prose_of(words: str) -> str:
-    """What a user wrote, without the logs and the code pasted into it."""
-    text = _LOG_TAIL.sub("", _FENCE.sub("\n", words[:TEXT_MAX]))
-    return "\n".join(line.strip() for line in text.splitlines() if not _is_pasted(line)).strip()
+    """What a user wrote, without the logs and the code pasted into it. A paste goes on up to an empty line, a question
+    or a request."""
+    text, lines, is_paste = _LOG_TAIL.sub("", _FENCE.sub("\n", words[:TEXT_MAX])), list[str](), False
+    for line in map(str.strip, text.splitlines()):
+        is_paste = _is_pasted(line) or (is_paste and bool(line) and "?" not in line and not _requests(line))
+        lines += [] if is_paste else [line]
+    return "\n".join(lines).strip()
 
 
 def _is_pasted(line: str) -> bool:
     parts = line.split()
-    share = sum(bool(_PLAIN.fullmatch(part)) for part in parts) / len(parts) if parts else 0
-    return share < PASTED_SHARE or bool(ERROR_LINE.match(line) or (share < LOG_SHARE and ERROR_LINE.search(line)))
+    share = sum(bool(_PLAIN.fullmatch(part)) for part in parts) / len(parts) if parts else 1
+    return share < PASTED_SHARE or bool(ERROR_LINE.match(line) or (share < LOG_SHARE and _LOGGED.search(line)))
 
 
 def _requests(sentence: str) -> bool:
