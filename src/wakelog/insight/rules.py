@@ -20,7 +20,7 @@ from wakelog.insight.failures import find_failures
 from wakelog.insight.pending import find_pending
 from wakelog.insight.preferences import find_preferences
 from wakelog.insight.sentences import is_english
-from wakelog.insight.statements import only_reacts
+from wakelog.insight.statements import FAULTS, asks_for_something, only_reacts
 from wakelog.insight.user_words import carried, find_goal, is_repeated, words_of
 
 SURE_CHANGE: Final = 4
@@ -48,7 +48,7 @@ def find_goal_and_reactions(
     words, kinds = block.text[start:end], {f.kind for f in reactions}
     if only_reacts(words, heard, kinds):
         goal = carried(goal.span, earlier)
-    elif goal.detail == "carried" and kinds & {"correction", "failure_report"} and not is_repeated(words, heard):
+    elif goal.detail == "carried" and kinds & FAULTS and asks_for_something(words) and not is_repeated(words, heard):
         goal = Finding("goal", goal.span)
     return goal, reactions
 

@@ -15,6 +15,8 @@ from typing import Final
 from wakelog.insight.dialogue import HeardTurn
 from wakelog.insight.sentences import TEXT_MAX, content_words, sentences_of
 
+FAULTS: Final = frozenset({"correction", "failure_report"})
+"""The reactions that complain."""
 REACTION_MAX: Final = 400
 """How long a reaction may be, in characters, without what is pasted."""
 ASIDE_MAX: Final = 1
@@ -28,7 +30,7 @@ LOG_SHARE: Final = 0.75
 """The same, for a line with an error in it."""
 
 ERROR_LINE: Final = re.compile(
-    r"^[ \t]*(?:\w*(?:Error|Exception)\b(?! (?:messages?|handling|pages?|states?|codes?)\b):?"
+    r"^[ \t]*(?:[\w.]*(?:Error|Exception)\b(?! (?:messages?|handling|pages?|states?|codes?)\b):?"
     r"|Traceback \(most|error(?:\[\w+\]| TS\d+)?:|fatal:|panic:|npm ERR!|FAILED\b"
     r"|Unhandled |Uncaught |[\w:. -]*(?:command not found|No such file or directory)\b"
     r"|\w[\w ]{0,30}failed (?:because|with|to)\b)"
@@ -55,8 +57,8 @@ _REFERS: Final = re.compile(
     + r"(?:it|that|this|these|those|they|you|still|(?:same|again)(?! (?:for|with|in|on|to|but)\b)|nothing|none|not"
     r"|works?|working|looks?|seems?|sounds?|feels?|love|go with"
     r"|(?:much |a bit |way |even |all )?(?:better|worse|good|fine|done)(?= (?:now|thanks?|but|than)\b|[,.!]|\Z)"
-    r"|(?:(?:i|we)(?:['’]ve| have)? (?:(?:just|only|already|also|now|still) )*\w+ed|i(?:['’]ll| will)"
-    r"|(?:i |we )?(?:(?:just|only|already|still) )*(?:get|got|getting|see|saw|ran|did|tried))\b(?! (?:up|more|another|some|a few)\b)"
+    r"|(?:(?:i|we)(?:['’]ve| have)? (?:(?:just|only|already|also|now|still) )*\w+ed|i(?:['’]ll| will| (?:do|did|could|can)(?: not|n['’]?t|not))"
+    r"|(?:i |we )?(?:(?:just|only|already|still) )*(?:get|got|getting|see|saw|ran|did|tried|mean|meant))\b(?! (?:up|more|another|some|a few)\b)"
     r"|\Z)",
     re.IGNORECASE,
 )
@@ -70,7 +72,7 @@ _STATES: Final = re.compile(
 )
 """A statement about something that it names. Without a verb ("now the footer"), it is no statement."""
 _WISHES: Final = re.compile(
-    r"\b(?:should|shall|must|needs?|wants?|wanna|gotta|please|pls|plz|let['’]?s|lets|rather|prefer|wish"
+    r"\b(?:should(?! (?:be )?(?:good|fine|ok|okay|enough|work)\b)|shall|must|needs?|(?<!n't )(?<!n’t )(?<!nt )(?<!not )wants?|wanna|gotta|please|pls|plz|let['’]?s|lets|rather|prefer|wish"
     r"|ought|supposed|wanted to|would (?:like|love|be)|['’]d (?:like|love)|(?:has|have|had) to|help me"
     r"|(?:can|could|would|will) (?:you|u|we)|how about|what about)\b",
     re.IGNORECASE,
@@ -94,7 +96,15 @@ _TELLS_TO: Final = re.compile(
 PART: Final = re.compile(r"[.!?,;:]\s+|\n+")
 
 _CLAUSE: Final = re.compile(r"[.!?,;]\s+|\n+|\s[-–—]+\s")
-_ASKS_WHAT: Final = re.compile(r"(?:what|why|how|who|where|when|which)\b", re.IGNORECASE)
+_QUESTION: Final = re.compile(
+    r"\?|(?:^|\s)(?:what|why|how|who|where|when|which) (?:do|does|did|is|are|am|was|can|could|would|to)\b",
+    re.IGNORECASE,
+)
+_BROKEN: Final = re.compile(
+    r"\b(?:errors?|exceptions?|fail(?:s|ed|ing|ures?)?|crash\w*|nothing happen\w*|(?:not|n['’]?t) work\w*)\b",
+    re.IGNORECASE,
+)
+_CODE: Final = re.compile(r"`[^`\n]+`")
 _REPEATS: Final = re.compile(r"(?:\w+ )(?:it |that |this |them )?(?:again|once more)[\s.!]*", re.IGNORECASE)
 """An order to do the last thing again."""
 
@@ -105,23 +115,29 @@ def only_reacts(words: str, heard: Sequence[HeardTurn], kinds: Set[str]) -> bool
     prose, is_failure = prose_of(words), "failure_report" in kinds
     if not heard or not prose or len(prose) > REACTION_MAX:
         return bool(heard) and not prose and is_failure
-    if _REPEATS.fullmatch(prose) or not (content_words(prose) or _ASKS_WHAT.match(prose) or ORDERS.match(prose)):
+    if _REPEATS.fullmatch(prose) or not (content_words(prose) or _asks(prose)):
         return True
     said = content_words(" ".join((*(turn.user[-TEXT_MAX:] for turn in heard), heard[-1].agent[-TEXT_MAX:])))
     sentences = [sentence.text for sentence in sentences_of(prose)]
-    if kinds & {"correction", "failure_report"}:
+    if kinds & FAULTS:
         sentences = [text for n, text in enumerate(sentences) if n == 0 or not _is_aside(text, said)]
-    if any("?" in text or _requests(text) for text in sentences):
+    if any(map(_asks, sentences)):
         return False
-    is_stated = [bool(_REFERS.match(text) or _STATES.match(text)) for text in sentences]
-    if is_failure:
-        return any(is_stated) or len(prose) < len(words) or len(sentences) == 1
+    is_stated = list(map(_states, sentences))
+    if is_failure and (len(prose) < len(words) or len(sentences) == 1):
+        return True
+    if is_failure or _BROKEN.search(prose):
+        return any(is_stated)
     return all(is_stated) and all(_REFERS.match(text) or _is_about(text, said) for text in sentences)
 
 
 def _is_aside(sentence: str, said: Set[str]) -> bool:
     """Whether a question beside a complaint belongs to it, as "what is going on?" does."""
-    return "?" in sentence and not _requests(sentence) and len(content_words(sentence) - said) <= ASIDE_MAX
+    return (
+        bool(_QUESTION.search(sentence))
+        and not _requests(sentence)
+        and len(content_words(sentence) - said) <= ASIDE_MAX
+    )
 
 
 def _is_about(statement: str, said: Set[str]) -> bool:
@@ -135,9 +151,9 @@ def _is_about(statement: str, said: Set[str]) -> bool:
 def prose_of(words: str) -> str:
     """What a user wrote, without the logs and the code pasted into it. A paste goes on up to an empty line, a question
     or a request."""
-    text, lines, is_paste = _LOG_TAIL.sub("", _FENCE.sub("\n", words[:TEXT_MAX])), list[str](), False
+    text, lines, is_paste = _LOG_TAIL.sub("", _CODE.sub("it", _FENCE.sub("\n", words[:TEXT_MAX]))), list[str](), False
     for line in map(str.strip, text.splitlines()):
-        is_paste = _is_pasted(line) or (is_paste and bool(line) and "?" not in line and not _requests(line))
+        is_paste = _is_pasted(line) or (is_paste and bool(line) and not _asks(line))
         lines += [] if is_paste else [line]
     return "\n".join(lines).strip()
 
@@ -146,6 +162,19 @@ def _is_pasted(line: str) -> bool:
     parts = line.split()
     share = sum(bool(_PLAIN.fullmatch(part)) for part in parts) / len(parts) if parts else 1
     return share < PASTED_SHARE or bool(ERROR_LINE.match(line) or (share < LOG_SHARE and _LOGGED.search(line)))
+
+
+def asks_for_something(words: str) -> bool:
+    """Whether any sentence of a user's words is a question, an order or a wish, or at least no statement."""
+    return any(_asks(sentence.text) or not _states(sentence.text) for sentence in sentences_of(words))
+
+
+def _states(sentence: str) -> bool:
+    return bool(_REFERS.match(sentence) or _STATES.match(sentence))
+
+
+def _asks(text: str) -> bool:
+    return bool(_QUESTION.search(text)) or _requests(text)
 
 
 def _requests(sentence: str) -> bool:
