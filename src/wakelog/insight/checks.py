@@ -9,6 +9,7 @@ from typing import Final
 from wakelog.insight.acts import act_of, checks_of, files_of, is_test_script
 from wakelog.insight.background import still_runs, with_later_output
 from wakelog.insight.blocks import Did, Finding, TextSpan, TurnBlocks
+from wakelog.insight.sentences import word_set
 from wakelog.model.call_acts import SHELL_TOOLS
 from wakelog.model.check_programs import check_of, runs_test_script
 from wakelog.model.command_lines import ShellCommand, command_line, shell_commands
@@ -61,53 +62,10 @@ _CUT: Final = re.compile(
 )
 """Where an output was cut, or stops in the middle of the work."""
 _FILTERS: Final = frozenset({"grep", "egrep", "rg", "findstr", "Select-String"})
-_QUIET: Final = frozenset(
-    [
-        "tsc",
-        "vue-tsc",
-        "tsgo",
-        "eslint",
-        "oxlint",
-        "flake8",
-        "pyflakes",
-        "pycodestyle",
-        "pylint",
-        "shellcheck",
-        "hadolint",
-        "yamllint",
-        "actionlint",
-        "standard",
-        "xo",
-        "stylelint",
-        "gofmt",
-        "gofumpt",
-        "goimports",
-        "go",
-        "staticcheck",
-        "javac",
-        "kotlinc",
-        "clang-format",
-        "clang-tidy",
-        "cppcheck",
-        "luacheck",
-        "ktlint",
-        "rustfmt",
-        "shfmt",
-        "node",
-        "bash",
-        "sh",
-        "zsh",
-        "ruby",
-        "php",
-        "perl",
-        "python",
-        "python3",
-        "terraform",
-        "tofu",
-        "dune",
-        "zig",
-        "swiftlint",
-    ]
+_QUIET: Final = word_set(
+    "tsc vue-tsc tsgo eslint oxlint flake8 pyflakes pycodestyle pylint shellcheck hadolint yamllint actionlint standard xo "
+    "stylelint gofmt gofumpt goimports go staticcheck javac kotlinc clang-format clang-tidy cppcheck luacheck ktlint dune "
+    "rustfmt shfmt node bash sh zsh ruby php perl python python3 terraform tofu zig swiftlint"
 )
 """Programs that say nothing if they find nothing. Any other, a package manager or a runner of tests, says what it ran;
 where nothing is left of that, the result is lost."""
@@ -128,7 +86,8 @@ _COMPLAINS: Final = re.compile(
 _NOT_RUN: Final = re.compile(
     r"command not found|No module named (?:pytest|mypy|ruff|flake8|tox|nose)\b|^missing script:|Missing script:"
     r"|unknown command|no such (?:command|task)|executable file not found|not recognized as (?:an internal|the name of)"
-    r"|could not determine executable to run|This is not the \w+ command you are looking for|No rule to make target|: not found$",
+    r"|could not determine executable to run|This is not the \w+ command you are looking for|No rule to make target"
+    r"|: not found$",
     re.IGNORECASE | re.MULTILINE,
 )
 

@@ -25,7 +25,6 @@ NEW_SHARE: Final = 0.5
 """The share of words in a statement that nobody has used before, from which it is about something else."""
 PASTED_SHARE: Final = 0.5
 """The share of plain words in a line of prose. A pasted one has fewer."""
-
 LOG_SHARE: Final = 0.75
 """The same, for a line with an error in it."""
 
@@ -42,14 +41,13 @@ ERROR_LINE: Final = re.compile(
 """A line of a log that tells an error."""
 _FENCE: Final = re.compile(r"(```|\"{3}|'{3}).*?(?:\1|\Z)", re.DOTALL)
 _LOG_TAIL: Final = re.compile(r"\bTraceback \(most recent call last\).*", re.DOTALL)
-_LOGGED: Final = re.compile(rf"{ERROR_LINE.pattern}|^#+ .*\b(?:[Ee]rror|[Oo]utput|[Ll]og|[Tt]race)", re.MULTILINE)
 _WORD: Final = re.compile(r"[A-Za-z_][\w.]*\w")
 _PLAIN: Final = re.compile(r"[(\"'*_]*[A-Za-z][a-z]*(?:['’-][a-z]+)*[)\"'*_]*[.,:;!?]*")
 """A word as people write it: without digits, code or capitals inside."""
 _LEAD: Final = (
     r"(?:(?:ok|okay|yes|yeah|yep|yup|no(?=[,.!])|nope|oh|ah|hm+|well|and|but|so|now|great|good|nice|cool|perfect|awesome"
-    r"|excellent|amazing|(?:thanks|thank you)(?: for [^,.!\n]*)?|sorry|unfortunately|actually|however|currently|at least|hey|wait|sadly|then)"
-    r"\b[,.!: ]*)*"
+    r"|excellent|amazing|(?:thanks|thank you)(?: for [^,.!\n]*)?|sorry"
+    r"|unfortunately|actually|however|currently|at least|hey|wait|sadly|then)\b[,.!: ]*)*"
 )
 _LEADING: Final = re.compile(_LEAD, re.IGNORECASE)
 _REFERS: Final = re.compile(
@@ -57,8 +55,9 @@ _REFERS: Final = re.compile(
     + r"(?:it|that|this|these|those|they|you|still|(?:same|again)(?! (?:for|with|in|on|to|but)\b)|nothing|none|not"
     r"|works?|working|looks?|seems?|sounds?|feels?|love|go with"
     r"|(?:much |a bit |way |even |all )?(?:better|worse|good|fine|done)(?= (?:now|thanks?|but|than)\b|[,.!]|\Z)"
-    r"|(?:(?:i|we)(?:['’]ve| have)? (?:(?:just|only|already|also|now|still) )*\w+ed|i(?:['’]ll| will| (?:do|did|could|can)(?: not|n['’]?t|not))"
-    r"|(?:i |we )?(?:(?:just|only|already|still) )*(?:get|got|getting|see|saw|ran|did|tried|mean|meant))\b(?! (?:up|more|another|some|a few)\b)"
+    r"|(?:(?:i|we)(?:['’]ve| have)? (?:(?:just|only|already|also|now|still) )*\w+ed"
+    r"|i(?:['’]ll| will| (?:do|did|could|can)(?: not|n['’]?t|not))|(?:i |we )?(?:(?:just|only|already|still) )*"
+    r"(?:get|got|getting|see|saw|ran|did|tried|mean|meant))\b(?! (?:up|more|another|some|a few)\b)"
     r"|\Z)",
     re.IGNORECASE,
 )
@@ -72,8 +71,8 @@ _STATES: Final = re.compile(
 )
 """A statement about something that it names. Without a verb ("now the footer"), it is no statement."""
 _WISHES: Final = re.compile(
-    r"\b(?:should(?! (?:be )?(?:good|fine|ok|okay|enough|work)\b)|shall|must|needs?|(?<!n't )(?<!n’t )(?<!nt )(?<!not )wants?|wanna|gotta|please|pls|plz|let['’]?s|lets|rather|prefer|wish"
-    r"|ought|supposed|wanted to|would (?:like|love|be)|['’]d (?:like|love)|(?:has|have|had) to|help me"
+    r"\b(?:should(?! (?:be )?(?:good|fine|ok|okay|enough|work)\b)|shall|must|needs?|(?<!n['’]t )(?<!nt )(?<!not )wants?"
+    r"|wanna|gotta|please|pls|plz|let['’]?s|lets|rather|prefer|wish|ought|supposed|wanted to|would (?:like|love|be)|['’]d (?:like|love)|(?:has|have|had) to|help me"
     r"|(?:can|could|would|will) (?:you|u|we)|how about|what about)\b",
     re.IGNORECASE,
 )
@@ -85,21 +84,22 @@ ORDERS: Final = re.compile(
     re.I,
 )
 _TELLS_TO: Final = re.compile(
-    r"(?:(?:and|then|now|so|just) )*(?!(?:now|hm+|love|and|but|or|so|if|as|at|by|for|from|in|into|of|on|onto|over|per"
-    r"|to|up|with|without|when|while|where|after|before|because|since|until|till|than|like|not|only|even|still|also|all|both|that|is|are|was|were|did|does|do|has|have|had"
-    r"|got|get|saw|see|i|we|you|he|she|it|they|about|under|inside|during|except|unless|though|which|who|what|how|why|yes|ok|okay|no|nope|thanks"
-    r"|again|here|there|maybe|\w+(?:s|ed|ing|ly))\b)"
-    r"[a-z]+ (?:it|them|this|these|those|the|an?|my|our|me|us|all|every\w*)\b",
+    r"(?:(?:and|then|now|so|just) )*(?!(?:now|hm+|love|and|but|or|so|if|as|at|by|for|from|in|into|of|on|onto|over|per|to"
+    r"|up|with|without|when|while|where|after|before|because|since|until|till|than|like|not|only|even|still|also|all"
+    r"|both|that|is|are|was|were|did|does|do|has|have|had|got|get|saw|see|i|we|you|he|she|it|they|about|under|inside"
+    r"|during|except|unless|though|which|who|what|how|why|yes|ok|okay|no|nope|thanks|again|here|there|maybe"
+    r"|\w+(?:s|ed|ing|ly))\b)[a-z]+ (?:it|them|this|these|those|the|an?|my|our|me|us|all|every\w*)\b",
     re.IGNORECASE,
 )
 """A verb in its plain form with what it is to be done to."""
-PART: Final = re.compile(r"[.!?,;:]\s+|\n+")
+PART: Final = re.compile(r"[.!?,;]\s+|\n+|\s[-–—]+\s")
 
-_CLAUSE: Final = re.compile(r"[.!?,;]\s+|\n+|\s[-–—]+\s")
 _QUESTION: Final = re.compile(
-    r"\?|(?:^|\s)(?:what|why|how|who|where|when|which) (?:do|does|did|is|are|am|was|can|could|would|to)\b",
+    r"\?|(?:^|\s)(?:what|why|how|who|where|when|which) (?:do|does|did|is|are|am|was|can|could|would|to)\b"
+    r"|\bany ?way to\b|\bplease (?!(?:do|go|proceed|continue)\b)\w+ \w+",
     re.IGNORECASE,
 )
+"""A question or a request, also without its mark."""
 _BROKEN: Final = re.compile(
     r"\b(?:errors?|exceptions?|fail(?:s|ed|ing|ures?)?|crash\w*|nothing happen\w*|(?:not|n['’]?t) work\w*)\b",
     re.IGNORECASE,
@@ -115,7 +115,7 @@ def only_reacts(words: str, heard: Sequence[HeardTurn], kinds: Set[str]) -> bool
     prose, is_failure = prose_of(words), "failure_report" in kinds
     if not heard or not prose or len(prose) > REACTION_MAX:
         return bool(heard) and not prose and is_failure
-    if _REPEATS.fullmatch(prose) or not (content_words(prose) or _asks(prose)):
+    if _REPEATS.fullmatch(prose) or not (content_words(prose) or _requests(prose)):
         return True
     said = content_words(" ".join((*(turn.user[-TEXT_MAX:] for turn in heard), heard[-1].agent[-TEXT_MAX:])))
     sentences = [sentence.text for sentence in sentences_of(prose)]
@@ -133,11 +133,7 @@ def only_reacts(words: str, heard: Sequence[HeardTurn], kinds: Set[str]) -> bool
 
 def _is_aside(sentence: str, said: Set[str]) -> bool:
     """Whether a question beside a complaint belongs to it, as "what is going on?" does."""
-    return (
-        bool(_QUESTION.search(sentence))
-        and not _requests(sentence)
-        and len(content_words(sentence) - said) <= ASIDE_MAX
-    )
+    return is_question(sentence) and not _requests(sentence) and len(content_words(sentence) - said) <= ASIDE_MAX
 
 
 def _is_about(statement: str, said: Set[str]) -> bool:
@@ -160,8 +156,14 @@ def prose_of(words: str) -> str:
 
 def _is_pasted(line: str) -> bool:
     parts = line.split()
+    if line.startswith("#"):  # a report made from a template
+        return True
     share = sum(bool(_PLAIN.fullmatch(part)) for part in parts) / len(parts) if parts else 1
-    return share < PASTED_SHARE or bool(ERROR_LINE.match(line) or (share < LOG_SHARE and _LOGGED.search(line)))
+    return share < PASTED_SHARE or bool(ERROR_LINE.match(line) or (share < LOG_SHARE and ERROR_LINE.search(line)))
+
+
+def is_question(text: str) -> bool:
+    return bool(_QUESTION.search(text))
 
 
 def asks_for_something(words: str) -> bool:
@@ -174,11 +176,11 @@ def _states(sentence: str) -> bool:
 
 
 def _asks(text: str) -> bool:
-    return bool(_QUESTION.search(text)) or _requests(text)
+    return is_question(text) or _requests(text)
 
 
 def _requests(sentence: str) -> bool:
     """Whether a sentence asks, orders or wishes in any of its parts."""
-    first, *later = _CLAUSE.split(sentence)
+    first, *later = PART.split(sentence)
     orders = (ORDERS.match(first), *(ORDERS.match(part) or _TELLS_TO.match(part) for part in later))
     return bool(_WISHES.search(sentence)) or any(orders)

@@ -12,7 +12,7 @@ from typing import Final
 from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.dialogue import HeardTurn, is_only_answer, is_service, last_agent_words
 from wakelog.insight.sentences import TEXT_MAX, content_words, sentences_of
-from wakelog.insight.statements import ORDERS, PART
+from wakelog.insight.statements import ORDERS, PART, is_question
 from wakelog.insight.wrappers import own_words
 
 ANSWER_MAX: Final = 100
@@ -188,21 +188,6 @@ _PICKS: Final = re.compile(
 _ASKS_THEN: Final = re.compile(r"(?:(?:so|and|but) )?(?:(?:can|could|would|will) (?:you|we)\b|please\b)", re.IGNORECASE)
 _PUBLISHES: Final = re.compile(r"(?:(?:and|now|then),? )*(?:push|commit|merge|deploy|release|publish)\b", re.I)
 """An order that is never only an answer."""
-_ASKS: Final = re.compile(
-    r"(?:(?:hm+|so|ok|okay|and|but|well|wait|oh)[, ]+)*(?:how (?:to|do|can|does|about)"
-    r"|(?:is there )?any ?(?:way|chance) to"
-    r"|(?:why|where) (?:is|are|do|does|did|can)|what (?:is|are|does|do|about)|can (?:i|we|you|u))\b"
-    r"|.*\b(?:please (?!(?:do|go|proceed|continue)\b)\w+ \w+|is (?:it|this|that) (?:correct|right|ok|okay)\b)",
-    re.I,
-)
-"""A question or a request to a coding agent, also without a question mark."""
-_DENIES: Final = re.compile(
-    r"\b(?:is|are|was|were|does|do|did)(?: not|n['’]t) (?:the|what|right|correct|work|show|true|a|an)\b|^not\b"
-    r"|\bthere(?:['’]?s| is| are) no\b|^i(?:['’]?m| am) not (?!sure|certain)\w+"
-    r"|\bstill\b|\bwrong\b|\binstead\b|\berrors?\b|\bfail\w*|\bcrash\w*|\bbroken\b",
-    re.I,
-)
-"""It contradicts the agent, so it is more than an answer."""
 _MENTION: Final = re.compile(r"(?:^|\s)@[\w./\\:~-]+")
 """A file or an agent that a prompt refers to."""
 _TAIL: Final = re.compile(
@@ -244,9 +229,9 @@ def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
         return True
     requests = _REQUEST.search(_SHOULD.sub("", left) if "should" in asked[-400:] else left)
     limit = ANSWER_MAX if requests else STATEMENT_MAX
-    if not is_service and ("?" in left or len(left) > limit or _OWN_WISH.search(left)):
+    if not is_service and (is_question(left) or len(left) > limit or _OWN_WISH.search(left)):
         return False
-    if not is_service and (_is_order(left, own) or _DENIES.search(left) or _ASKS.match(left)):
+    if not is_service and _is_order(left, own):
         return False
     if not own or (ORDERS.match(left) and (rest is None or "please" not in rest[0].lower())):
         return not own
