@@ -123,12 +123,6 @@ _REQUEST: Final = re.compile(
 )
 _SHOULD: Final = re.compile(r"^(?:it|they|that|this|i) should\b", re.IGNORECASE)
 """The answer to a question about what should be."""
-_NEW: Final = re.compile(
-    r"\?|\bi(?:'d| would) (?:also )?(?:like|rather|prefer)|\bcan you\b|\bcould you\b|\bneither\b|\binstead\b"
-    r"|\bactually\b"
-    r"|\balso\b|\blet'?s\b|\bchange\b|\bcancel\b|\bi (?:also )?(?:need|want) (?:to|you)\b|\bmore thing\b",
-    re.IGNORECASE,
-)
 _TURNS: Final = re.compile(
     r"^but\b|\binstead\b|\balso\b|\bactually\b|\bneither\b|\bnone of\b|(?:^|[.!?]\s+)(?:what|why|how|where|when|who"
     r"|which)\b[^.!]*\?"
@@ -153,10 +147,7 @@ _NUDGES: Final = re.compile(
     r"|a) (?:sec|second|moment"
     r"|minute)|(?:wait,? )?let me (?:respond|answer|think|check|see|try|finish)(?: (?:it|that|this|first))?"
     r"|(?:pick up|continue|resume) (?:from )?where (?:you|we) (?:left off|stopped)"
-    r"|(?:why did )?you (?:just )?stop(?:ped)?|(?:are )?you"
-    r"(?: still)? (?:there|alive|stuck|ok(?:ay)?)|still (?:there|here|working)"
-    r"|(?:it|that|this|all|everything)(?:['’]?s| is| was)? (?:all |now )?(?:done|set(?: up)?|ready|complete|finished)"
-    r"|(?:i think )?(?:it|that|this)?(?: all)?(?: now)? ?works?(?: (?:now|great|fine|well|perfectly))*)"
+    r"|(?:are )?you(?: still)? (?:there|alive|stuck|ok(?:ay)?)|still (?:there|here|working)|done|ready)"
     r"(?: please| pls| now| then)?[\s.!?]*",
     re.IGNORECASE,
 )
@@ -173,8 +164,7 @@ _PROMPTED: Final = re.compile(
 """The words of an editor's button."""
 _OUTPUT: Final = re.compile(
     r"(?!.*(?:\b(?:error|fail|exception|traceback|warning)|\?))"
-    r"(?:(?:it|this|that) (?:says|shows|returns|returned|prints|printed|outputs?|gives|gave)\s*[:\n].*"
-    r"|(?:PS )?[A-Z]:\\[^\n>]*>.*|(?:[\w.@:~/-]*[\w~/])?\$ \S.*|\{.*\}|\[\s*[\"'\d{\[-].*\])",
+    r"(?:(?:PS )?[A-Z]:\\[^\n>]*>.*|(?:[\w.@:~/-]*[\w~/])?\$ \S.*|\{.*\}|\[\s*[\"'\d{\[-].*\])",
     re.IGNORECASE | re.DOTALL,
 )
 """What a command or a program showed, without a word about it, and without an error."""
@@ -215,7 +205,7 @@ def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
     left = _TAIL.sub("", left.strip(" \n.!,")).strip(" \n.!,")
     if not re.search(r"\w", left) or _AGREES.fullmatch(left + " "):
         return True
-    if going and len(left) < 40 and not _NEW.search(left):
+    if going and len(left) < 40 and not (is_question(left) or _OWN_WISH.search(left)):
         return True
     if going and rest and ASKED.search(asked[-400:]) and not (_OWN_WISH.search(left) or ORDERS.match(left)):
         return True  # the agent asked whether to go ahead, so the goal is the agreed one
