@@ -15,7 +15,7 @@ from wakelog.model.values import Value
 
 Speaker = Literal["user", "agent", "thinking"]
 
-RULES_VERSION: Final = 25
+RULES_VERSION: Final = 26
 """The version of the rules that make findings (rules.py)."""
 
 

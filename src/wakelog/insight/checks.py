@@ -63,9 +63,9 @@ _CUT: Final = re.compile(
 """Where an output was cut, or stops in the middle of the work."""
 _FILTERS: Final = frozenset({"grep", "egrep", "rg", "findstr", "Select-String"})
 _QUIET: Final = word_set(
-    "tsc vue-tsc tsgo eslint oxlint flake8 pyflakes pycodestyle pylint shellcheck hadolint yamllint actionlint standard xo "
-    "stylelint gofmt gofumpt goimports go staticcheck javac kotlinc clang-format clang-tidy cppcheck luacheck ktlint dune "
-    "rustfmt shfmt node bash sh zsh ruby php perl python python3 terraform tofu zig swiftlint"
+    "tsc vue-tsc tsgo eslint oxlint flake8 pyflakes pycodestyle pylint shellcheck hadolint yamllint actionlint standard "
+    "xo stylelint gofmt gofumpt goimports go staticcheck javac kotlinc clang-format clang-tidy cppcheck luacheck ktlint "
+    "rustfmt shfmt node bash sh zsh ruby php perl python python3 terraform tofu zig dune swiftlint"
 )
 """Programs that say nothing if they find nothing. Any other, a package manager or a runner of tests, says what it ran;
 where nothing is left of that, the result is lost."""

@@ -72,7 +72,8 @@ _STATES: Final = re.compile(
 """A statement about something that it names. Without a verb ("now the footer"), it is no statement."""
 _WISHES: Final = re.compile(
     r"\b(?:should(?! (?:be )?(?:good|fine|ok|okay|enough|work)\b)|shall|must|needs?|(?<!n['’]t )(?<!nt )(?<!not )wants?"
-    r"|wanna|gotta|please|pls|plz|let['’]?s|lets|rather|prefer|wish|ought|supposed|wanted to|would (?:like|love|be)|['’]d (?:like|love)|(?:has|have|had) to|help me"
+    r"|wanna|gotta|please|pls|plz|let['’]?s|lets|rather|prefer|wish|ought|supposed|wanted to|would (?:like|love|be)"
+    r"|['’]d (?:like|love)|(?:has|have|had) to|help me"
     r"|(?:can|could|would|will) (?:you|u|we)|how about|what about)\b",
     re.IGNORECASE,
 )
@@ -84,8 +85,8 @@ ORDERS: Final = re.compile(
     re.I,
 )
 _TELLS_TO: Final = re.compile(
-    r"(?:(?:and|then|now|so|just) )*(?!(?:now|hm+|love|and|but|or|so|if|as|at|by|for|from|in|into|of|on|onto|over|per|to"
-    r"|up|with|without|when|while|where|after|before|because|since|until|till|than|like|not|only|even|still|also|all"
+    r"(?:(?:and|then|now|so|just) )*(?!(?:now|hm+|love|and|but|or|so|if|as|at|by|for|from|in|into|of|on|onto|over|per"
+    r"|to|up|with|without|when|while|where|after|before|because|since|until|till|than|like|not|only|even|still|also|all"
     r"|both|that|is|are|was|were|did|does|do|has|have|had|got|get|saw|see|i|we|you|he|she|it|they|about|under|inside"
     r"|during|except|unless|though|which|who|what|how|why|yes|ok|okay|no|nope|thanks|again|here|there|maybe"
     r"|\w+(?:s|ed|ing|ly))\b)[a-z]+ (?:it|them|this|these|those|the|an?|my|our|me|us|all|every\w*)\b",

@@ -72,7 +72,6 @@ _TELLS: Final = re.compile(
     r"|i apologi[sz]e(?: for \w+)?|i(?:['’]m| am) (?:really |so )?sorry(?: about \w+)?)[,!. ]+)*"
     r"(?:i (?:really )?(?:do not|don['’]t|can['’]t|cannot|couldn['’]t) (?:have|remember|recall|find|know)\b[^.?!]*"
     r"|i(?:['’]m| am) (?:not sure|unsure|afraid i don['’]t)\b[^.?!]*"
-    r"|i(?:['’]ve| have)? (?:just )?(?:commit\w*|push\w*|restart\w*|deployed|installed|ran it|did (?:it|that))\b[^.?!]*"
     r"|here(?:['’]s| is| are) (?:(?:the|my|some|more|all|a bit|of|an?|additional|full|new) )*"
     r"(?:context|info\w*|details?|output|results?|logs?|files?|screenshots?)\b[^?:]{0,40}"
     r"|my [\w ]{2,30} (?:is|are|was|should be)\b:?[^?]*|(?:it|that)(?:['’]s| is) \S*[\d_]\S*[.! ]*)"
