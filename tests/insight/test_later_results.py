@@ -155,3 +155,31 @@ def test_what_an_export_left_of_an_output_does_not_tell_how_a_check_ended() -> N
     assert _checks(Scene().runs("npm test 2>&1 | tail -80", cut)) == [("test unknown", 1)]
     assert _checks(Scene().runs("npm test", cut)) == [("test unknown", 1)]
     assert _checks(Scene().runs("npm test 2>&1 | tail -80", f"{cut}\n9 passed")) == [("test pass", 1)]
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "found"),
+    [
+        ("npx tsc --noEmit 2>&1 | wc -l", "65", "types fail"),
+        ("npx tsc --noEmit | grep -c error", "0", "types pass"),
+        ("npm test | grep skip | wc -l", "3", "test unknown"),
+        ("npx tsc --noEmit; echo TSC_RC=$?", "TSC_RC=2", "types fail"),
+        ("npx tsc --noEmit 2>&1 | head -50", "(No content)\n(timeout 1m)", "types pass"),
+        ("npm run lint | grep error", "(No output)", "lint unknown"),
+        ("cargo build", "", "build unknown"),
+        ("npm test", "> lamp@1.0.0 test\n> vitest run", "test unknown"),
+        ("npm run build", "vite building for production...", "build unknown"),
+        ("pytest -v", "test_a.py::test_one PASSED\n... [output truncated]", "test unknown"),
+    ],
+)
+def test_a_check_has_a_result_only_if_what_is_left_of_it_tells_one(command: str, output: str, found: str) -> None:
+    assert _checks(Scene().runs(command, output)) == [(found, 1)]
+
+
+def test_silence_is_no_result_where_most_commands_of_a_turn_lost_their_output() -> None:
+    lost = (
+        Scene().runs("ls src").runs("cat a.ts").runs("npx tsc --noEmit").calls("Read", {"file_path": "a"}, output="x")
+    )
+    assert _checks(lost) == [("types unknown", 1)]
+    assert _checks(Scene().runs("ls src", "a.ts").runs("npx tsc --noEmit")) == [("types pass", 1)]
+    assert not _checks(Scene().runs("npx tsc", "This is not the tsc command you are looking for"))

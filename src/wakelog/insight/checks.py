@@ -22,8 +22,8 @@ _FAILED: Final = re.compile(
     r"|BUILD FAIL|[Bb]uild (?:failed|FAILED)|Compilation (?:failed|error)|Failed to compile|could not compile"
     r"|Type error:"
     r"|^make(?:\[\d+\])?: \*\*\*|\b[1-9]\d* (?:errors?|problems?|issues)\b(?! fixed)|^[Ee]rror: |^Exit code [1-9]"
-    r"|(?:\b|_)(?i:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[ \t]{0,3}[:= >]{1,2}[ \t]?[1-9]\d*\b|^not ok \d"
-    r"|^# fail [1-9]|^test result: FAILED|✖ [1-9]|^\s+\d+:\d+\s+error\s|^---- \S+ stdout ----|✘ \[ERROR\]|^\[ERROR\]"
+    r"|(?:\b|_)(?i:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[ \t]{0,3}[:= >]{1,2}[ \t]?[1-9]\d*\b"
+    r"|^not ok \d|^# fail [1-9]|^test result: FAILED|✖ [1-9]|^\s+\d+:\d+\s+error\s|^---- \S+ stdout ----|✘ \[ERROR\]|^\[ERROR\]"
     r"|^Traceback \(most recent call last\)|^(?:Syntax|Type|Reference|Module\w*|Import)Error\b|^panicked at|\bpanic: "
     r"|^\S+:\d+(?::\d+)?: (?:fatal )?error: |^error during build|^ERROR in |\*\* (?:BUILD|TEST) FAILED \*\*"
     r"|^> Task \S+ FAILED|^Process completed with exit code [1-9]",
@@ -57,15 +57,16 @@ MUTE_MIN: Final = 2
 MUTE_SHARE: Final = 0.5
 """If more than this share of the commands of a turn have no output, and there are some, an export left outputs out."""
 _CUT: Final = re.compile(
-    r"^\W*(?:…|\.\.\.) ?\+?\d+ (?:more )?(?:lines|char\w*)\b|\b(?:truncated|omitted|lines hidden|more lines)\b|(?:…|\.\.\.)\W*\Z",
+    r"^\W*(?:…|\.\.\.) ?\+?\d+ (?:more )?(?:lines|char\w*)\b"
+    r"|\b(?:truncated|omitted|lines hidden|more lines)\b|(?:…|\.\.\.)\W*\Z",
     re.IGNORECASE | re.MULTILINE,
 )
 """Where an output was cut, or stops in the middle of the work."""
 _FILTERS: Final = frozenset({"grep", "egrep", "rg", "findstr", "Select-String"})
 _QUIET: Final = word_set(
-    "tsc vue-tsc tsgo eslint oxlint flake8 pyflakes pycodestyle pylint shellcheck hadolint yamllint actionlint standard "
-    "xo stylelint gofmt gofumpt goimports go staticcheck javac kotlinc clang-format clang-tidy cppcheck luacheck ktlint "
-    "rustfmt shfmt node bash sh zsh ruby php perl python python3 terraform tofu zig dune swiftlint"
+    "tsc vue-tsc tsgo eslint oxlint flake8 pyflakes pycodestyle pylint shellcheck hadolint yamllint actionlint xo "
+    "stylelint gofmt gofumpt goimports go staticcheck javac kotlinc clang-format clang-tidy cppcheck luacheck "
+    "ktlint standard rustfmt shfmt node bash sh zsh ruby php perl python python3 terraform tofu zig dune swiftlint"
 )
 """Programs that say nothing if they find nothing. Any other, a package manager or a runner of tests, says what it ran;
 where nothing is left of that, the result is lost."""
