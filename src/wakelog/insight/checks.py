@@ -23,7 +23,8 @@ _FAILED: Final = re.compile(
     r"|Type error:"
     r"|^make(?:\[\d+\])?: \*\*\*|\b[1-9]\d* (?:errors?|problems?|issues)\b(?! fixed)|^[Ee]rror: |^Exit code [1-9]"
     r"|(?:\b|_)(?i:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[ \t]{0,3}[:= >]{1,2}[ \t]?[1-9]\d*\b"
-    r"|^not ok \d|^# fail [1-9]|^test result: FAILED|✖ [1-9]|^\s+\d+:\d+\s+error\s|^---- \S+ stdout ----|✘ \[ERROR\]|^\[ERROR\]"
+    r"|^not ok \d|^# fail [1-9]|^test result: FAILED"
+    r"|✖ [1-9]|^\s+\d+:\d+\s+error\s|^---- \S+ stdout ----|✘ \[ERROR\]|^\[ERROR\]"
     r"|^Traceback \(most recent call last\)|^(?:Syntax|Type|Reference|Module\w*|Import)Error\b|^panicked at|\bpanic: "
     r"|^\S+:\d+(?::\d+)?: (?:fatal )?error: |^error during build|^ERROR in |\*\* (?:BUILD|TEST) FAILED \*\*"
     r"|^> Task \S+ FAILED|^Process completed with exit code [1-9]",

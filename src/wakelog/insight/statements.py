@@ -80,7 +80,8 @@ _WISHES: Final = re.compile(
 ORDERS: Final = re.compile(
     r"(?:(?:no,|let['’]?s|then|and|now|first|please|just|you|so),? )*(?:add|fix|write|run|create|make|remove"
     r"|change(?! of plans?\b)|implement|update|refactor|start|stop|open|show|check|look|explain|find|list|install|read"
-    r"|use|try|rename|move|delete|build(?! (?:errors?|fail\w*|output)\b)|commit|push|merge|revert|replace|split|test|deploy|document|follow|switch"
+    r"|use|try|rename|move|delete"
+    r"|build(?! (?:errors?|fail\w*|output)\b)|commit|push|merge|revert|replace|split|test|deploy|document|follow|switch"
     r"|set|put|convert|drop|apply|generate|clean|improve|undo|redo|rewrite|keep|leave|release|publish|wire|extract)\b",
     re.I,
 )
