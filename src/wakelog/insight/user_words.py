@@ -154,7 +154,6 @@ _NUDGES: Final = re.compile(
 _GREETS: Final = re.compile(
     r"(?:(?:hi|hey|hello|hiya|good (?:morning|afternoon|evening)|yo)(?: there| all| again)?[\s,.!]*)+", re.IGNORECASE
 )
-_LATER: Final = re.compile(r"(?:no|nope)[,.]? (?:not (?:now|yet)|thanks?|thank you|that'?s (?:all|it|fine))\b", re.I)
 _PROMPTED: Final = re.compile(
     r'(?:Continue|Pause): "Continue to iterate\?"'
     r"|Implement the plan as specified, it is attached for your reference\b.*",
@@ -190,7 +189,7 @@ def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
     """Whether the words only agree, thank, tell the agent to continue, or answer what it `asked` last. Long words to a
     coding agent, and questions, are an order of their own, also if they answer something."""
     words = words[:TEXT_MAX] if is_service else _MENTION.sub(" ", words[:TEXT_MAX]).strip()
-    if _LATER.match(words) or _PROMPTED.fullmatch(words) or _NUDGES.fullmatch(words):
+    if _PROMPTED.fullmatch(words) or _NUDGES.fullmatch(words):
         return True
     if not is_service and _OUTPUT.fullmatch(words) and not ORDERS.match(words.rpartition("\n")[2].strip()):
         return True
