@@ -16,6 +16,7 @@ from wakelog.insight.blocks import Finding, SpokenText, TurnBlocks
 from wakelog.insight.cues import phrases
 from wakelog.insight.dialogue import ASKS_WHAT, HeardTurn, is_service, last_agent_words
 from wakelog.insight.sentences import TEXT_MAX, Sentence, sentences_of
+from wakelog.insight.statements import ERROR_LINE
 from wakelog.insight.user_words import ASKED, is_repeated, words_of
 
 SENTENCES_MAX: Final = 12
@@ -71,17 +72,6 @@ _PASTED: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """Words that are hardly more than a pasted log with an error in it."""
-_ERROR_LINE: Final = re.compile(
-    r"^[ \t]*(?:\w*(?:Error|Exception)\b(?! (?:messages?|handling|pages?|states?|codes?)\b):?"
-    r"|Traceback \(most|error(?:\[\w+\]| TS\d+)?:|fatal:|panic:|npm ERR!|FAILED\b"
-    r"|Unhandled |Uncaught |[\w:. -]*(?:command not found|No such file or directory)\b"
-    r"|\w[\w ]{0,30}failed (?:because|with|to)\b)"
-    r"|\berror (?:TS|CS)\d+|\"severity\": ?(?:8|\"error\")|\bfailed: *$|^.{0,80}: (?:fatal )?error:|✗ Failed\b"
-    r"|\b(?:[Tt]ests?|[Bb]uild) failed\b"
-    r"|\bexit code [1-9]",
-    re.MULTILINE,
-)
-"""A line of a log that tells an error."""
 _NO: Final = re.compile(r"(?:no|nope?|nah)\b", re.IGNORECASE)
 _WANT: Final = phrases(r"i (?:don't|do not) want (?:a|an|the|you|any|it|this|that)")
 _REJECTS: Final = phrases(
@@ -262,7 +252,7 @@ def _reaction_by_place(
 ) -> tuple[int, str, Sentence] | None:
     """A reaction that the words alone do not show: a log with an error after work, words in place of a call that the
     user did not let run, or a mistake that the agent then admits."""
-    error = _ERROR_LINE.search(words[:TEXT_MAX]) if before.has_work else None
+    error = ERROR_LINE.search(words[:TEXT_MAX]) if before.has_work else None
     if sentences and (error or _PASTED.match(words[:TEXT_MAX])):
         told = next((s for s in sentences if error and s.start <= error.start() < s.end), sentences[0])
         return _SCORE_MIN, "failure_report", told

@@ -22,7 +22,8 @@ from wakelog.insight.failures import find_failures
 from wakelog.insight.pending import find_pending
 from wakelog.insight.preferences import find_preferences
 from wakelog.insight.sentences import is_english
-from wakelog.insight.user_words import find_goal, is_repeated, words_of
+from wakelog.insight.statements import FAULTS, asks_for_something, only_reacts
+from wakelog.insight.user_words import carried, find_goal, is_repeated, words_of
 
 SURE_CHANGE: Final = 4
 """A change of approach with this score is also a sign of a decision."""
@@ -39,15 +40,18 @@ class Carry(msgspec.Struct):
 def find_goal_and_reactions(
     turn: TurnBlocks, earlier: Finding | None, heard: tuple[HeardTurn, ...]
 ) -> tuple[Finding | None, list[Finding]]:
-    """The goal of a turn, and how the user reacts to the turn before. What a coding agent is to do better is a goal of
-    its own, also where it answers a question."""
+    """The goal of a turn, and how the user reacts to the turn before. To a coding agent, words that only react set no
+    goal; what it is to do better is a goal of its own, also where it answers a question."""
     goal = find_goal(turn, earlier, heard)
     reactions = list(find_corrections(turn, heard)) if goal is not None else []
-    is_fault = any(f.kind in ("correction", "failure_report") for f in reactions)
-    if goal is not None and goal.detail == "carried" and is_fault and not is_service(heard):
-        block, start, end = words_of(turn)
-        if block is not None and not is_repeated(block.text[start:end], heard):
-            goal = Finding("goal", goal.span)
+    block, start, end = words_of(turn)
+    if goal is None or block is None or not heard or is_service(heard):
+        return goal, reactions
+    words, kinds = block.text[start:end], {f.kind for f in reactions}
+    if only_reacts(words, heard, kinds):
+        goal = carried(goal.span, earlier)
+    elif goal.detail == "carried" and kinds & FAULTS and asks_for_something(words) and not is_repeated(words, heard):
+        goal = Finding("goal", goal.span)
     return goal, reactions
 
 
