@@ -6,7 +6,7 @@ from tests.insight.turns import Scene
 from wakelog.insight.blocks import Finding, SpokenText, TextSpan
 from wakelog.insight.candidates import QUIET, TALKATIVE
 from wakelog.insight.decisions import find_decisions
-from wakelog.insight.derivation import DEFAULT_SCORE, LATER_SCORE, minor_findings
+from wakelog.insight.derivation import DEFAULT_SCORE, minor_findings
 from wakelog.insight.signs import WEIGHTS
 
 CHOICE = "I'll stream the body instead of buffering it, so that memory stays flat."
@@ -150,7 +150,9 @@ def test_what_was_only_thought_needs_more_to_be_shown() -> None:
     assert _shown(Scene().says(bare).edits("upload.py"))
     assert not _shown(Scene().thinks(bare).edits("upload.py"))
     assert not _shown(Scene().thinks(CHOICE).says("Now the upload.").edits("upload.py"))
-    assert _shown(Scene().thinks(CHOICE).edits("upload.py")), "a thought that is not said as well counts more"
+    (also_said,) = find_decisions(Scene().thinks(CHOICE).says("Now the upload.").edits("upload.py").done())
+    (alone,) = find_decisions(Scene().thinks(CHOICE).edits("upload.py").done())
+    assert alone.score > also_said.score
     assert _shown(Scene().thinks(sure).edits("upload.py"))
 
 
@@ -191,11 +193,11 @@ def test_a_sentence_that_says_little_by_itself_is_not_the_one_quoted() -> None:
     assert said[found.span.start : found.span.end].startswith("I should load")
 
 
-def test_the_third_decision_of_a_turn_needs_more() -> None:
-    found = [Finding("decision", TextSpan(n, 0, 0, 9), score=DEFAULT_SCORE) for n in range(5)]
-    assert minor_findings(found, steps=100) == found[2:]
-    sure = [Finding("decision", TextSpan(n, 0, 0, 9), score=DEFAULT_SCORE + LATER_SCORE) for n in range(5)]
-    assert minor_findings(sure, steps=100) == []
+def test_weak_decisions_and_those_beyond_the_limit_of_a_turn_are_minor() -> None:
+    sure = [Finding("decision", TextSpan(n, 0, 0, 9), score=DEFAULT_SCORE) for n in range(5)]
+    weak = Finding("decision", TextSpan(9, 0, 0, 9), score=DEFAULT_SCORE - 1)
+    assert minor_findings([*sure, weak], steps=100) == [weak]
+    assert minor_findings([*sure, weak], steps=1) == [weak, *sure[3:]]
 
 
 @pytest.mark.parametrize(

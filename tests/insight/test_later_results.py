@@ -155,3 +155,19 @@ def test_what_an_export_left_of_an_output_does_not_tell_how_a_check_ended() -> N
     assert _checks(Scene().runs("npm test 2>&1 | tail -80", cut)) == [("test unknown", 1)]
     assert _checks(Scene().runs("npm test", cut)) == [("test pass", 1)]
     assert _checks(Scene().runs("npm test 2>&1 | tail -80", f"{cut}\n9 passed")) == [("test pass", 1)]
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "found"),
+    [
+        ("npx tsc --noEmit 2>&1 | wc -l", "65", "types fail"),
+        ("npx tsc --noEmit | grep -c error", "0", "types pass"),
+        ("npx tsc --noEmit; echo TSC_RC=$?", "TSC_RC=2", "types fail"),
+    ],
+)
+def test_the_result_of_a_check_may_be_a_number(command: str, output: str, found: str) -> None:
+    assert _checks(Scene().runs(command, output)) == [(found, 1)]
+
+
+def test_a_program_that_only_has_the_name_of_a_compiler_is_no_check() -> None:
+    assert not _checks(Scene().runs("npx tsc", "This is not the tsc command you are looking for"))

@@ -14,8 +14,8 @@ class Scene:
         self.turn = turn
         self.blocks: list[Block] = []
 
-    def user(self, text: str) -> Scene:
-        return self._add(SpokenText(self._next, 0, "user", text))
+    def user(self, text: str, *, queued: bool = False) -> Scene:
+        return self._add(SpokenText(self._next, 0, "user", text, queued))
 
     def says(self, text: str) -> Scene:
         return self._add(SpokenText(self._next, 0, "agent", text))
@@ -54,9 +54,9 @@ class Scene:
         return TurnBlocks(self.turn, tuple(self.blocks))
 
     def quote(self, finding: Finding) -> str:
-        """The words that a finding points at."""
+        """The words that a finding points at: of a text, or of the result of a call."""
         span = finding.span
-        texts = {b.seq: b.text for b in self.blocks if isinstance(b, SpokenText)}
+        texts = {b.seq: b.text if isinstance(b, SpokenText) else b.output for b in self.blocks}
         return texts.get(span.seq, "")[span.start : span.end]
 
     def reason(self, finding: Finding) -> str:

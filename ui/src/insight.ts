@@ -33,12 +33,13 @@ export const TITLES: Record<string, string> = {
   redirect: "redirected",
   failure_report: "reported",
   preference: "preference",
+  answer: "answer",
   approach_change: "change",
   dead_end: "dead end",
   decision: "decision",
   pending: "pending",
 };
-const ACCEPTED = new Set(["approach_change", "dead_end", "decision"]);
+const ACCEPTED = new Set(["answer", "approach_change", "dead_end", "decision"]);
 
 export function insightOf(session: string, where: string, all: boolean, signal: AbortSignal): Promise<Insight> {
   return get<Insight>(`/sessions/${seg(session)}/insight`, { where, all }, signal);

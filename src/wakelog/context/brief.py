@@ -38,7 +38,7 @@ _CODE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 DEFAULT_BUDGET = 2000
 TURNS_READ = 3
 """In how many of the last turns the agent's words are searched for decisions that it did not record."""
-_DERIVED = {"decision": "decision", "approach_change": "change", "dead_end": "dead end"}
+_DERIVED = {"answer": "the user chose", "decision": "decision", "approach_change": "change", "dead_end": "dead end"}
 TAIL = 400
 """How many events at the end are searched for the last words."""
 
@@ -230,7 +230,8 @@ def _derived(teller: Teller, at: Seq) -> Part:
 def _derived_line(teller: Teller, item: InsightItem) -> SectionLine:
     kind = _DERIVED[item.kind]
     lead = f"~ @{item.turn} {kind}: "
-    reason = f" ({one_line(item.reason, 200)})" if item.reason and item.reason != item.quote else ""
+    beside = item.asked or item.reason
+    reason = f" ({one_line(beside, 200)})" if beside and beside != item.quote else ""
     return teller.said(f"{item.quote}{reason}", item.seq, what=f"~ {kind} @{item.turn}", lead=lead)
 
 

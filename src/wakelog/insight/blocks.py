@@ -15,8 +15,10 @@ from wakelog.model.values import Value
 
 Speaker = Literal["user", "agent", "thinking"]
 
-RULES_VERSION: Final = 25
+RULES_VERSION: Final = 26
 """The version of the rules that make findings (rules.py)."""
+RESULT: Final = -1
+"""As the block of a span: the result of a call, as it is read (`Did.output`)."""
 
 
 class SpokenText(msgspec.Struct, frozen=True, gc=False):
@@ -27,6 +29,8 @@ class SpokenText(msgspec.Struct, frozen=True, gc=False):
     """Which text of that event it is, from 0."""
     who: Speaker
     text: str
+    is_queued: bool = False
+    """Whether the user said it while the agent was at work."""
 
     def span(self, start: int, end: int) -> TextSpan:
         return TextSpan(self.seq, self.block, start, end)

@@ -21,8 +21,9 @@ _FAILED: Final = re.compile(
     r"|BUILD FAIL|[Bb]uild (?:failed|FAILED)|Compilation (?:failed|error)|Failed to compile|could not compile"
     r"|Type error:"
     r"|^make(?:\[\d+\])?: \*\*\*|\b[1-9]\d* (?:errors?|problems?|issues)\b(?! fixed)|^[Ee]rror: |^Exit code [1-9]"
-    r"|\b(?i:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[ \t]{0,3}[:= >]{1,2}[ \t]?[1-9]\d*\b|^not ok \d"
-    r"|^# fail [1-9]|^test result: FAILED|✖ [1-9]|^\s+\d+:\d+\s+error\s|^---- \S+ stdout ----|✘ \[ERROR\]|^\[ERROR\]"
+    r"|(?:\b|_)(?i:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[ \t]{0,3}[:= >]{1,2}[ \t]?[1-9]\d*\b"
+    r"|^not ok \d|^# fail [1-9]|^test result: FAILED"
+    r"|✖ [1-9]|^\s+\d+:\d+\s+error\s|^---- \S+ stdout ----|✘ \[ERROR\]|^\[ERROR\]"
     r"|^Traceback \(most recent call last\)|^(?:Syntax|Type|Reference|Module\w*|Import)Error\b|^panicked at|\bpanic: "
     r"|^\S+:\d+(?::\d+)?: (?:fatal )?error: |^error during build|^ERROR in |\*\* (?:BUILD|TEST) FAILED \*\*"
     r"|^> Task \S+ FAILED|^Process completed with exit code [1-9]",
@@ -34,7 +35,7 @@ _PASSED: Final = re.compile(
     r"|[Nn]o (?:issues|problems) found|test result: ok|All checks passed|Success: no issues|BUILD SUCCESS"
     r"|Build succeeded"
     r"|[Cc]ompiled successfully|\bbuilt in \d|^PASS\b|^# fail 0\b|All tests passed|Successfully ran target"
-    r"|\b(?i:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[:= >]+0\b|Passed! +- Failed: +0"
+    r"|(?:\b|_)(?i:exit(?:ed)?(?: with)?[ _]?(?:code|status)?|rc|returncode)[:= >]+0\b|Passed! +- Failed: +0"
     r"|^TOTAL: \d+ SUCCESS|\b[Pp]assed: +[1-9]",
     re.MULTILINE,
 )
@@ -59,6 +60,7 @@ _CUT: Final = re.compile(r"^\s*(?:…|\.\.\.) \+\d+ lines\b", re.MULTILINE)
 _FILTERS: Final = frozenset({"grep", "egrep", "rg", "findstr", "Select-String"})
 _TALKERS: Final = frozenset({"npm", "yarn", "pnpm", "bun", "vite", "next", "gradle", "gradlew", "mvn", "dotnet"})
 """Programs that say at least what they run; an export may leave that out."""
+_COUNT: Final = re.compile(r"\s*(\d+)\s*")
 _CLEAN: Final = re.compile(
     r"\bno (?:\w+ ){0,3}(?:errors?|problems?|issues?|diagnostics|lints?)\b|^\s*\[\s*\]", re.IGNORECASE
 )
@@ -71,7 +73,8 @@ _COMPLAINS: Final = re.compile(
 _NOT_RUN: Final = re.compile(
     r"command not found|No module named (?:pytest|mypy|ruff|flake8|tox|nose)\b|^missing script:|Missing script:"
     r"|unknown command|no such (?:command|task)|executable file not found|not recognized as (?:an internal|the name of)"
-    r"|could not determine executable to run|No rule to make target|: not found$",
+    r"|could not determine executable to run|This is not the \w+ command you are looking for|No rule to make target"
+    r"|: not found$",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -125,6 +128,8 @@ def _result(call: Did) -> str:
         return "pass"
     if still_runs(call.output) or call.outcome == "uncertain" or _is_in_background(call):
         return "unknown"
+    if (count := _COUNT.fullmatch(call.output)) and is_lost and not any(kind == "test" for kind, _ in checks):
+        return "pass" if count[1] == "0" else "fail"  # how many lines a linter had to say
     # Lines that a filter picked out of a test run, or that an export left of an output, do not tell how it ended.
     is_filtered = any(kind == "test" for kind, _ in checks) and any(c.program in _FILTERS for c in commands)
     if is_lost and (is_filtered or _CUT.search(call.output)):

@@ -16,6 +16,7 @@ from wakelog.insight.blocks import Finding, SpokenText, TurnBlocks
 from wakelog.insight.cues import phrases
 from wakelog.insight.dialogue import ASKS_WHAT, HeardTurn, is_service, last_agent_words
 from wakelog.insight.sentences import TEXT_MAX, Sentence, sentences_of
+from wakelog.insight.statements import ERROR_LINE
 from wakelog.insight.user_words import ASKED, is_repeated, words_of
 
 SENTENCES_MAX: Final = 12
@@ -71,17 +72,6 @@ _PASTED: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """Words that are hardly more than a pasted log with an error in it."""
-_ERROR_LINE: Final = re.compile(
-    r"^[ \t]*(?:\w*(?:Error|Exception)\b(?! (?:messages?|handling|pages?|states?|codes?)\b):?"
-    r"|Traceback \(most|error(?:\[\w+\]| TS\d+)?:|fatal:|panic:|npm ERR!|FAILED\b"
-    r"|Unhandled |Uncaught |[\w:. -]*(?:command not found|No such file or directory)\b"
-    r"|\w[\w ]{0,30}failed (?:because|with|to)\b)"
-    r"|\berror (?:TS|CS)\d+|\"severity\": ?(?:8|\"error\")|\bfailed: *$|^.{0,80}: (?:fatal )?error:|✗ Failed\b"
-    r"|\b(?:[Tt]ests?|[Bb]uild) failed\b"
-    r"|\bexit code [1-9]",
-    re.MULTILINE,
-)
-"""A line of a log that tells an error."""
 _NO: Final = re.compile(r"(?:no|nope?|nah)\b", re.IGNORECASE)
 _WANT: Final = phrases(r"i (?:don't|do not) want (?:a|an|the|you|any|it|this|that)")
 _REJECTS: Final = phrases(
@@ -236,6 +226,22 @@ def find_corrections(turn: TurnBlocks, heard: Sequence[HeardTurn]) -> Iterator[F
         yield Finding(kind, block.span(start + piece.start, start + piece.end), score=score)
 
 
+def reaction_to_refusal(text: str) -> tuple[str, int, int]:
+    """The kind of the words with which the user refused a call, and where the sentence is that says it. Whatever they
+    are, they ask for another way."""
+    sentences = sentences_of(text)
+    plain = _Question(is_asked=False, asks_details=False, is_service=False)
+    scored = [
+        (score, kind, piece)
+        for place, piece in enumerate(sentences[:SENTENCES_MAX])
+        for score, kind in _score_kinds(piece.text, place, plain)
+    ]
+    score, kind, piece = max(scored, key=lambda found: found[0], default=(0, "", None))
+    if piece is not None and score >= _SCORE_MIN:
+        return kind, piece.start, piece.end
+    return ("redirect", sentences[0].start, sentences[0].end) if sentences else ("redirect", 0, len(text))
+
+
 def spelled_out(text: str) -> str:
     """A sentence with the apostrophes that people leave out."""
     return _SHORT.sub(lambda m: f"{m[1]}n't" if m[1] else f"{m[2]}'s", text)
@@ -246,7 +252,7 @@ def _reaction_by_place(
 ) -> tuple[int, str, Sentence] | None:
     """A reaction that the words alone do not show: a log with an error after work, words in place of a call that the
     user did not let run, or a mistake that the agent then admits."""
-    error = _ERROR_LINE.search(words[:TEXT_MAX]) if before.has_work else None
+    error = ERROR_LINE.search(words[:TEXT_MAX]) if before.has_work else None
     if sentences and (error or _PASTED.match(words[:TEXT_MAX])):
         told = next((s for s in sentences if error and s.start <= error.start() < s.end), sentences[0])
         return _SCORE_MIN, "failure_report", told

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from wakelog.insight.blocks import RULES_VERSION, Did, Finding, SpokenText, TextSpan, TurnBlocks
+from wakelog.insight.blocks import RESULT, RULES_VERSION, Did, Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.items import Insight, InsightItem, note_of
 from wakelog.insight.log_blocks import quote, read_span
 from wakelog.insight.sentences import content_words
@@ -24,10 +24,10 @@ SHOWN_MIN: Final = 3
 SHOWN_MAX: Final = 12
 CALLS_PER_ITEM: Final = 20
 """A turn shows three items of a kind; a long one shows one for this many calls, but never more than twelve."""
-DEFAULT_SCORE: Final = 3
+DEFAULT_SCORE: Final = 4
 """Decisions with this score or more are shown by default."""
-LATER_SCORE: Final = 1
-"""How much more the third and later decisions of a turn need: most of these are details of the first."""
+CHANGE_SCORE: Final = 3
+"""Changes of approach with this score or more are shown by default: somebody says that they are one."""
 
 SAME_WORDS: Final = 0.4
 """With at least this share of common words, a recorded decision and a derived one are the same."""
@@ -90,6 +90,7 @@ def _items(
     as well."""
     texts = {(b.seq, b.block): b.text for b in blocks.blocks if isinstance(b, SpokenText)}
     calls = {b.seq: b for b in blocks.blocks if isinstance(b, Did)}
+    texts.update({(seq, RESULT): call.output for seq, call in calls.items()})
     recorded = _Recorded(state, span)
     minor = minor_findings(found, len(calls))
     numbers: dict[tuple[str, int], int] = {}
@@ -132,6 +133,12 @@ def _item(finding: Finding, turn: int, words: str, reason: str, calls: list[Did]
         from wakelog.insight.pending import open_items
 
         known["open_items"] = tuple(open_items(calls[0].input))
+    if finding.kind == "answer":
+        from wakelog.insight.answers import answers_of
+
+        answer = next(a for a in answers_of(calls[0]) if a.start == finding.span.start)
+        known["asked"] = " ".join(answer.question.split())
+        known["offered"] = tuple(option for option in answer.offered if option not in words.split(", "))
     return InsightItem(
         "",
         finding.kind,  # type: ignore[arg-type]  # `not_derived` is the only other kind, and never an item
@@ -161,16 +168,14 @@ def minor_findings(found: list[Finding], steps: int) -> list[Finding]:
     decisions = _ranked(found, "decision")
     weak = [f for f in decisions if f.score < DEFAULT_SCORE or f.span in reasons - quoted]
     rest = [f for f in decisions if f not in weak and f.span not in quoted]
-    return [*hidden, *weak] + [
-        f for n, f in enumerate(rest) if n >= room or f.score < DEFAULT_SCORE + (LATER_SCORE if n > 1 else 0)
-    ]
+    return [*hidden, *weak, *rest[room:]]
 
 
 def _is_weak(finding: Finding) -> bool:
     """Whether nobody says that a change of approach is one, or a check has no result."""
     if finding.kind == "check":
         return finding.detail.endswith(" unknown")
-    return finding.kind == "approach_change" and finding.score < DEFAULT_SCORE
+    return finding.kind == "approach_change" and finding.score < CHANGE_SCORE
 
 
 def _ranked(found: list[Finding], kind: str) -> list[Finding]:
@@ -181,7 +186,7 @@ class _Recorded:
     """What was recorded about a turn, in it or later. A recorded decision hides the same derived one."""
 
     def __init__(self, state: dict[str, Value], span: Span) -> None:
-        parts = (("decisions_made", ("decision", "approach_change")), ("dead_ends", ("dead_end",)))
+        parts = (("decisions_made", ("decision", "approach_change", "answer")), ("dead_ends", ("dead_end",)))
         self._entries = [
             (kinds, _evidence(entry), _entry_words(entry))
             for part, kinds in parts

@@ -14,6 +14,7 @@ InsightKind = Literal[
     "redirect",
     "failure_report",
     "preference",
+    "answer",
     "approach_change",
     "dead_end",
     "decision",
@@ -53,6 +54,10 @@ class InsightItem(msgspec.Struct, frozen=True):
     """What a call changed; without words, also what a change or a dead end is about."""
     open_items: tuple[str, ...] = ()
     """For pending work: the open items of a todo list."""
+    asked: str = ""
+    """For an answer: the question of the agent."""
+    offered: tuple[str, ...] = ()
+    """For an answer: what the agent offered besides."""
     note: str = ""
     """What happened, in words of ours: beside the quote, or alone where nothing was said."""
     is_minor: bool = False
@@ -79,6 +84,8 @@ def note_of(item: InsightItem) -> str:
     """Returns the note of an item; empty if its quote says everything."""
     if item.open_items:
         return f"{len(item.open_items)} open: {'; '.join(item.open_items)}"
+    if item.asked:
+        return f'asked "{item.asked}"'
     what = " ".join((*item.tools[:1], ", ".join(item.files))).strip()
     if item.kind == "approach_change" and len(item.tools) > 1:
         new, failed, event = *item.tools[:2], f"e{item.calls[-1]}"

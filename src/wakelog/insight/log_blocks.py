@@ -157,7 +157,8 @@ class _TurnReader:
         for number, (who, text) in enumerate(texts_of(self._log, entry, self._models)):
             if (who, text.strip()) not in self._said:
                 self._said.add((who, text.strip()))
-                self._blocks.append(SpokenText(entry.seq, number, who, text))
+                is_queued = who == "user" and text_in(entry.body, "name") == "queued"
+                self._blocks.append(SpokenText(entry.seq, number, who, text, is_queued))
         call = self._calls.take(entry.seq, entry.kind, entry.header, entry.body)
         if entry.kind == "file.changed":
             self._take_file(entry, call)

@@ -6,11 +6,13 @@ findings are stored by version.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
 
+from wakelog.insight.answers import find_answers
 from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.checks import find_checks, find_files
 from wakelog.insight.corrections import find_corrections
@@ -20,7 +22,8 @@ from wakelog.insight.failures import find_failures
 from wakelog.insight.pending import find_pending
 from wakelog.insight.preferences import find_preferences
 from wakelog.insight.sentences import is_english
-from wakelog.insight.user_words import find_goal, is_repeated, words_of
+from wakelog.insight.statements import FAULTS, asks_for_something, only_reacts
+from wakelog.insight.user_words import carried, find_goal, is_repeated, words_of
 
 SURE_CHANGE: Final = 4
 """A change of approach with this score is also a sign of a decision."""
@@ -37,29 +40,39 @@ class Carry(msgspec.Struct):
 def find_goal_and_reactions(
     turn: TurnBlocks, earlier: Finding | None, heard: tuple[HeardTurn, ...]
 ) -> tuple[Finding | None, list[Finding]]:
-    """The goal of a turn, and how the user reacts to the turn before. What a coding agent is to do better is a goal of
-    its own, also where it answers a question."""
+    """The goal of a turn, and how the user reacts to the turn before. To a coding agent, words that only react set no
+    goal; what it is to do better is a goal of its own, also where it answers a question."""
     goal = find_goal(turn, earlier, heard)
     reactions = list(find_corrections(turn, heard)) if goal is not None else []
-    is_fault = any(f.kind in ("correction", "failure_report") for f in reactions)
-    if goal is not None and goal.detail == "carried" and is_fault and not is_service(heard):
-        block, start, end = words_of(turn)
-        if block is not None and not is_repeated(block.text[start:end], heard):
-            goal = Finding("goal", goal.span)
+    block, start, end = words_of(turn)
+    if goal is None or block is None or not heard or is_service(heard):
+        return goal, reactions
+    words, kinds = block.text[start:end], {f.kind for f in reactions}
+    if only_reacts(words, heard, kinds):
+        goal = carried(goal.span, earlier)
+    elif goal.detail == "carried" and kinds & FAULTS and asks_for_something(words) and not is_repeated(words, heard):
+        goal = Finding("goal", goal.span)
     return goal, reactions
 
 
 def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
     """The findings of one turn. `carry` comes from the turn before and is updated for the next one."""
     found: list[Finding] = []
-    goal, reactions = find_goal_and_reactions(turn, carry.goal, carry.heard)
-    if goal is not None:
-        found.append(goal)
-        found += reactions
-        found += find_preferences(turn, carry.heard)
-        carry.goal = goal
-    failures = list(find_failures(turn, reactions[0] if reactions else None, carry.heard))
+    heard, to_before = carry.heard, None
+    for number, part in enumerate(_between_words(turn)):
+        goal, reactions = find_goal_and_reactions(part, carry.goal, heard)
+        if not number:  # later ones react to this turn
+            to_before = next(iter(reactions), None)
+        if goal is not None:
+            if not number or goal.detail != "carried":
+                found.append(goal)
+            found += reactions
+            found += find_preferences(part, heard)
+            carry.goal = goal
+        heard = (*heard, heard_of(part))
+    failures = list(find_failures(turn, to_before, carry.heard))
     changes = frozenset(f.span for f in failures if f.kind == "approach_change" and f.score >= SURE_CHANGE)
+    found += find_answers(turn)
     found += find_decisions(turn, carry.heard, changes)
     found += failures
     found += find_pending(turn)
@@ -69,6 +82,14 @@ def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
         found.append(Finding("not_derived", TextSpan(0, 0, 0, 0), detail="language"))
     carry.heard = (*carry.heard, heard_of(turn))[-TURNS_HEARD:]
     return found
+
+
+def _between_words(turn: TurnBlocks) -> Iterator[TurnBlocks]:
+    """The turn, cut at each queued prompt: it reacts to what the agent has done so far, as the next prompt would."""
+    blocks = turn.blocks
+    cuts = [place for place, block in enumerate(blocks) if isinstance(block, SpokenText) and block.is_queued]
+    for first, last in itertools.pairwise((0, *cuts, len(blocks))):
+        yield msgspec.structs.replace(turn, blocks=blocks[first:last])
 
 
 def derive_all(turns: Iterable[TurnBlocks]) -> list[Finding]:

@@ -9,9 +9,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from wakelog.insight.blocks import Finding, SpokenText, TurnBlocks
+from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.dialogue import HeardTurn, is_only_answer, is_service, last_agent_words
 from wakelog.insight.sentences import TEXT_MAX, content_words, sentences_of
+from wakelog.insight.statements import ORDERS, PART, is_question
 from wakelog.insight.wrappers import own_words
 
 ANSWER_MAX: Final = 100
@@ -71,7 +72,6 @@ _TELLS: Final = re.compile(
     r"|i apologi[sz]e(?: for \w+)?|i(?:['’]m| am) (?:really |so )?sorry(?: about \w+)?)[,!. ]+)*"
     r"(?:i (?:really )?(?:do not|don['’]t|can['’]t|cannot|couldn['’]t) (?:have|remember|recall|find|know)\b[^.?!]*"
     r"|i(?:['’]m| am) (?:not sure|unsure|afraid i don['’]t)\b[^.?!]*"
-    r"|i(?:['’]ve| have)? (?:just )?(?:commit\w*|push\w*|restart\w*|deployed|installed|ran it|did (?:it|that))\b[^.?!]*"
     r"|here(?:['’]s| is| are) (?:(?:the|my|some|more|all|a bit|of|an?|additional|full|new) )*"
     r"(?:context|info\w*|details?|output|results?|logs?|files?|screenshots?)\b[^?:]{0,40}"
     r"|my [\w ]{2,30} (?:is|are|was|should be)\b:?[^?]*|(?:it|that)(?:['’]s| is) \S*[\d_]\S*[.! ]*)"
@@ -122,12 +122,6 @@ _REQUEST: Final = re.compile(
 )
 _SHOULD: Final = re.compile(r"^(?:it|they|that|this|i) should\b", re.IGNORECASE)
 """The answer to a question about what should be."""
-_NEW: Final = re.compile(
-    r"\?|\bi(?:'d| would) (?:also )?(?:like|rather|prefer)|\bcan you\b|\bcould you\b|\bneither\b|\binstead\b"
-    r"|\bactually\b"
-    r"|\balso\b|\blet'?s\b|\bchange\b|\bcancel\b|\bi (?:also )?(?:need|want) (?:to|you)\b|\bmore thing\b",
-    re.IGNORECASE,
-)
 _TURNS: Final = re.compile(
     r"^but\b|\binstead\b|\balso\b|\bactually\b|\bneither\b|\bnone of\b|(?:^|[.!?]\s+)(?:what|why|how|where|when|who"
     r"|which)\b[^.!]*\?"
@@ -152,10 +146,7 @@ _NUDGES: Final = re.compile(
     r"|a) (?:sec|second|moment"
     r"|minute)|(?:wait,? )?let me (?:respond|answer|think|check|see|try|finish)(?: (?:it|that|this|first))?"
     r"|(?:pick up|continue|resume) (?:from )?where (?:you|we) (?:left off|stopped)"
-    r"|(?:why did )?you (?:just )?stop(?:ped)?|(?:are )?you"
-    r"(?: still)? (?:there|alive|stuck|ok(?:ay)?)|still (?:there|here|working)"
-    r"|(?:it|that|this|all|everything)(?:['’]?s| is| was)? (?:all |now )?(?:done|set(?: up)?|ready|complete|finished)"
-    r"|(?:i think )?(?:it|that|this)?(?: all)?(?: now)? ?works?(?: (?:now|great|fine|well|perfectly))*)"
+    r"|(?:are )?you(?: still)? (?:there|alive|stuck|ok(?:ay)?)|still (?:there|here|working)|done|ready)"
     r"(?: please| pls| now| then)?[\s.!?]*",
     re.IGNORECASE,
 )
@@ -163,7 +154,6 @@ _NUDGES: Final = re.compile(
 _GREETS: Final = re.compile(
     r"(?:(?:hi|hey|hello|hiya|good (?:morning|afternoon|evening)|yo)(?: there| all| again)?[\s,.!]*)+", re.IGNORECASE
 )
-_LATER: Final = re.compile(r"(?:no|nope)[,.]? (?:not (?:now|yet)|thanks?|thank you|that'?s (?:all|it|fine))\b", re.I)
 _PROMPTED: Final = re.compile(
     r'(?:Continue|Pause): "Continue to iterate\?"'
     r"|Implement the plan as specified, it is attached for your reference\b.*",
@@ -172,40 +162,20 @@ _PROMPTED: Final = re.compile(
 """The words of an editor's button."""
 _OUTPUT: Final = re.compile(
     r"(?!.*(?:\b(?:error|fail|exception|traceback|warning)|\?))"
-    r"(?:(?:it|this|that) (?:says|shows|returns|returned|prints|printed|outputs?|gives|gave)\s*[:\n].*"
-    r"|(?:PS )?[A-Z]:\\[^\n>]*>.*|(?:[\w.@:~/-]*[\w~/])?\$ \S.*|\{.*\}|\[\s*[\"'\d{\[-].*\])",
+    r"(?:(?:PS )?[A-Z]:\\[^\n>]*>.*|(?:[\w.@:~/-]*[\w~/])?\$ \S.*|\{.*\}|\[\s*[\"'\d{\[-].*\])",
     re.IGNORECASE | re.DOTALL,
 )
 """What a command or a program showed, without a word about it, and without an error."""
-_OFFERS: Final = re.compile(
-    r"\b(?:(?:would you like|do you want|want) me to|(?:shall|should|may|can) (?:i|we))\b[^?]*\?", re.IGNORECASE
+_CHOOSES: Final = re.compile(r"\?|\b(?:but|only|and|first)\b", re.IGNORECASE)
+"""What is more than a yes to an offer, though all its words are from there."""
+_PICKS: Final = re.compile(
+    r"(?:let['’]?s |i(?:['’]ll|['’]d)? |we(?:['’]ll)? )?(?:go (?:with|for)|choose|pick|take|opt for|option)\b",
+    re.IGNORECASE,
 )
+"""It takes one of the ways that the agent named."""
 _ASKS_THEN: Final = re.compile(r"(?:(?:so|and|but) )?(?:(?:can|could|would|will) (?:you|we)\b|please\b)", re.IGNORECASE)
-_ORDERS: Final = re.compile(
-    r"(?:(?:no|let['’]?s|then|and|now|first|please|just|you|so),? )*(?:add|fix|write|run|create|make|remove"
-    r"|change(?! of plans?\b)|implement|update|refactor|start|stop|open|show|check|look|explain|find|list|install|read"
-    r"|use|try|rename|move|delete|build|commit|push|merge|revert|replace|split|test|deploy|document|follow|switch"
-    r"|set|put|convert|drop|apply|generate|clean|improve|undo|redo|rewrite|keep|leave|release|publish|wire|extract)\b",
-    re.I,
-)
 _PUBLISHES: Final = re.compile(r"(?:(?:and|now|then),? )*(?:push|commit|merge|deploy|release|publish)\b", re.I)
 """An order that is never only an answer."""
-_PART: Final = re.compile(r"[.!?,;:]\s+|\n+")
-_ASKS: Final = re.compile(
-    r"(?:(?:hm+|so|ok|okay|and|but|well|wait|oh)[, ]+)*(?:how (?:to|do|can|does|about)"
-    r"|(?:is there )?any ?(?:way|chance) to"
-    r"|(?:why|where) (?:is|are|do|does|did|can)|what (?:is|are|does|do|about)|can (?:i|we|you|u))\b"
-    r"|.*\b(?:please (?!(?:do|go|proceed|continue)\b)\w+ \w+|is (?:it|this|that) (?:correct|right|ok|okay)\b)",
-    re.I,
-)
-"""A question or a request to a coding agent, also without a question mark."""
-_DENIES: Final = re.compile(
-    r"\b(?:is|are|was|were|does|do|did)(?: not|n['’]t) (?:the|what|right|correct|work|show|true|a|an)\b|^not\b"
-    r"|\bthere(?:['’]?s| is| are) no\b|^i(?:['’]?m| am) not (?!sure|certain)\w+"
-    r"|\bstill\b|\bwrong\b|\binstead\b|\berrors?\b|\bfail\w*|\bcrash\w*|\bbroken\b",
-    re.I,
-)
-"""It contradicts the agent, so it is more than an answer."""
 _MENTION: Final = re.compile(r"(?:^|\s)@[\w./\\:~-]+")
 """A file or an agent that a prompt refers to."""
 _TAIL: Final = re.compile(
@@ -219,9 +189,9 @@ def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
     """Whether the words only agree, thank, tell the agent to continue, or answer what it `asked` last. Long words to a
     coding agent, and questions, are an order of their own, also if they answer something."""
     words = words[:TEXT_MAX] if is_service else _MENTION.sub(" ", words[:TEXT_MAX]).strip()
-    if _LATER.match(words) or _PROMPTED.fullmatch(words) or _NUDGES.fullmatch(words):
+    if _PROMPTED.fullmatch(words) or _NUDGES.fullmatch(words):
         return True
-    if not is_service and _OUTPUT.fullmatch(words) and not _ORDERS.match(words.rpartition("\n")[2].strip()):
+    if not is_service and _OUTPUT.fullmatch(words) and not ORDERS.match(words.rpartition("\n")[2].strip()):
         return True
     rest = _AGREES.match(words)
     left = words[rest.end() :] if rest else words
@@ -233,41 +203,43 @@ def continues_goal(words: str, asked: str, *, is_service: bool) -> bool:
     left = _TAIL.sub("", left.strip(" \n.!,")).strip(" \n.!,")
     if not re.search(r"\w", left) or _AGREES.fullmatch(left + " "):
         return True
-    if going and len(left) < 40 and not _NEW.search(left):
+    if going and len(left) < 40 and not (is_question(left) or _OWN_WISH.search(left)):
         return True
-    if going and rest and ASKED.search(asked[-400:]) and not (_OWN_WISH.search(left) or _ORDERS.match(left)):
+    if going and rest and ASKED.search(asked[-400:]) and not (_OWN_WISH.search(left) or ORDERS.match(left)):
         return True  # the agent asked whether to go ahead, so the goal is the agreed one
+    if _PICKS.match(left) and content_words(left) & content_words(asked) and not _CHOOSES.search(left):
+        return True
     if not ASKED.search(_OFFER.sub(" ", asked[-400:])) or _TURNS.search(left):
         return False
-    if rest and len(left) <= ANSWER_MAX and _accepts(left, asked[-400:]):
-        return True
     # The agent asked. Words about its question, and words that request nothing, are the answer.
     own = content_words(left)
+    if len(left) <= ANSWER_MAX and _is_agreed(left, own, asked, is_yes=rest is not None):
+        return True
     requests = _REQUEST.search(_SHOULD.sub("", left) if "should" in asked[-400:] else left)
     limit = ANSWER_MAX if requests else STATEMENT_MAX
-    if not is_service and ("?" in left or len(left) > limit or _OWN_WISH.search(left)):
+    if not is_service and (is_question(left) or len(left) > limit or _OWN_WISH.search(left)):
         return False
-    if not is_service and (_is_order(left, own) or _DENIES.search(left) or _ASKS.match(left)):
+    if not is_service and _is_order(left, own):
         return False
-    if not own or (_ORDERS.match(left) and (rest is None or "please" not in rest[0].lower())):
+    if not own or (ORDERS.match(left) and (rest is None or "please" not in rest[0].lower())):
         return not own
     return len(own & content_words(asked)) >= 0.45 * len(own) or not requests
 
 
-def _accepts(words: str, asked: str) -> bool:
-    """Whether words after a "yes" say again what the agent offered: the same verb, about the same thing."""
-    order, offers = _ORDERS.match(words), " ".join(_OFFERS.findall(asked)).lower()
-    if order is None or not offers or _PART.search(words) or re.search(r"\b(?:but|only|and|first)\b", words):
+def _is_agreed(words: str, own: frozenset[str], asked: str, *, is_yes: bool) -> bool:
+    """Whether an answer says again what the agent offered: all its words; after a "yes" its verb, and one thing."""
+    known, order = own & content_words(asked), ORDERS.match(words)
+    if not known or _CHOOSES.search(words):
         return False
-    verb, things = order[0].rsplit(" ", 1)[-1].lower(), content_words(words[order.end() :])
-    return verb in offers.split() and (not things or bool(things & content_words(offers)))
+    is_same = order is not None and order[0].rsplit(" ", 1)[-1].lower() in asked.lower().split()
+    return known == own or (is_yes and is_same)
 
 
 def _is_order(words: str, own: frozenset[str]) -> bool:
     """Whether words tell a coding agent to do something, in any of their sentences."""
     if _PUBLISHES.match(words):
         return True
-    return len(own) > 1 and any(_ORDERS.match(part) for part in _PART.split(words))
+    return len(own) > 1 and any(ORDERS.match(part) for part in PART.split(words))
 
 
 def _asks_nothing(sentence: str, *, is_service: bool) -> bool:
@@ -278,7 +250,7 @@ def _asks_nothing(sentence: str, *, is_service: bool) -> bool:
     if (
         not is_service
         and sentence[:2].lower() == "i "
-        and any(_ASKS_THEN.match(part) for part in _PART.split(sentence)[1:])
+        and any(_ASKS_THEN.match(part) for part in PART.split(sentence)[1:])
     ):
         return False  # it tells something, and then requests something
     if any(pattern.fullmatch(sentence) for pattern in (_COURTESY, _GO_ON, _PROMISE, _TELLS)):
@@ -304,9 +276,14 @@ def find_goal(turn: TurnBlocks, earlier: Finding | None, heard: Sequence[HeardTu
             or continues_goal(words, asked, is_service=is_service(heard))
             or is_only_answer(words, heard, is_asked=is_asked)
         ):
-            goal = (earlier.reason or earlier.span) if earlier is not None else None
-            return Finding("goal", block.span(start, end), reason=goal, detail="carried")
+            return carried(block.span(start, end), earlier)
     return Finding("goal", block.span(start, end))
+
+
+def carried(span: TextSpan, earlier: Finding | None) -> Finding:
+    """Words that continue the `earlier` goal."""
+    goal = (earlier.reason or earlier.span) if earlier is not None else None
+    return Finding("goal", span, reason=goal, detail="carried")
 
 
 def is_repeated(words: str, heard: Sequence[HeardTurn]) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wakelog.session.session import Session
 
 _NOWHERE = TextSpan(0, 0, 0, 0)
-ACCEPTED = ("decision", "approach_change", "dead_end", "goal")
+ACCEPTED = ("decision", "answer", "approach_change", "dead_end", "goal")
 """The kinds of items that can be recorded."""
 
 
@@ -121,5 +121,8 @@ def _event(item: InsightItem, evidence: tuple[Seq, ...]) -> ev.Event:
         return ev.DeadEndNoted(
             tried=item.quote or item.note, learned="" if item.reason == item.quote else item.reason, why=why
         )
+    if item.kind == "answer":
+        choice = f"{item.asked} {item.quote}"
+        return ev.DecisionMade(choice=choice, alternatives=item.offered, evidence=evidence, why=why)
     because = "" if item.reason == item.quote else item.reason
     return ev.DecisionMade(choice=item.quote or item.note, because=because, evidence=evidence, why=why)

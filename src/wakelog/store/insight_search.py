@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from wakelog.store import Store
 
 KINDS: dict[str, tuple[InsightKind, ...]] = {
-    "decision": ("decision", "approach_change"),
-    "decision.made": ("decision", "approach_change"),
+    "decision": ("decision", "approach_change", "answer"),
+    "decision.made": ("decision", "approach_change", "answer"),
     "dead_end": ("dead_end",),
     "dead_end.noted": ("dead_end",),
 }
@@ -50,7 +50,7 @@ def find_derived(
         except WakelogError:
             continue  # skip a damaged session
         for item in insight.of(*wanted):
-            text = f"{item.quote} {item.reason}".lower()
+            text = f"{item.quote} {item.reason} {item.asked}".lower()
             if all(term in text for term in terms):
                 found.append(DerivedHit(SessionId(where), name, item))
     return sorted(found, key=lambda hit: -hit.item.score)[:limit]

@@ -118,7 +118,8 @@ def _show(ctx: CommandContext, text: str, hits: list[Hit], derived: list[Derived
         place = f"{unquoted_name(found.name) or found.session}@{found.item.turn} e{found.item.seq}"
         rest = f"~ {found.item.kind.replace('_', ' ')}, derived by rules {found.item.rules}"
         ctx.say(f"{ctx.style(fit(place, ctx.columns // 2), fg='cyan')}  {ctx.style(rest, dim=True)}")
-        ctx.say("    " + fit(f'"{" ".join(found.item.quote.split())}"', ctx.columns - 4))
+        lead = f"{found.item.note}: " if found.item.asked else ""
+        ctx.say("    " + fit(inert_line(f'{lead}"{" ".join(found.item.quote.split())}"'), ctx.columns - 4))
 
 
 def _highlight(ctx: CommandContext, snippet: str) -> str:

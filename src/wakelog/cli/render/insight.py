@@ -22,12 +22,13 @@ TITLES = {
     "redirect": "redirected",
     "failure_report": "reported",
     "preference": "preference",
+    "answer": "answer",
     "approach_change": "change",
     "dead_end": "dead end",
     "decision": "decision",
     "pending": "pending",
 }
-WHY = ("approach_change", "dead_end", "decision", "correction", "redirect", "failure_report")
+WHY = ("approach_change", "dead_end", "decision", "answer", "correction", "redirect", "failure_report")
 """Kinds that explain what the agent did differently, and why."""
 MAX_LINES = 3
 """How many lines a quote may take."""
@@ -167,7 +168,7 @@ def _file_lines(ctx: CommandContext, writes: Sequence[InsightItem], indent: str)
 
 shape(
     InsightItem,
-    "id kind turn seq quote? reason? reason_seq? score calls tools checks result? files open_items note? is_minor known"
-    " rules",
+    "id kind turn seq quote? reason? reason_seq? score calls tools checks result? files open_items asked? offered note?"
+    " is_minor known rules",
 )
 shape(Insight, "items hidden notes rules")
