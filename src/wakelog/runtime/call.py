@@ -87,9 +87,9 @@ class Runtime:
     def run_call(self, request: CallRequest) -> Steps[Outcome]:
         """Makes one call, from its intent to its outcome."""
         running = self.prepare(request)
-        self.at_work.append(running.call.action)
         is_streaming = False
         try:
+            self.at_work.append(running.call.action)
             known = yield from self.begin_call(running)
             if known is not None:
                 return known
@@ -107,7 +107,8 @@ class Runtime:
             return outcome
         finally:
             if not is_streaming:
-                self.at_work.remove(running.call.action)
+                with contextlib.suppress(ValueError):  # it was interrupted before it was there
+                    self.at_work.remove(running.call.action)
 
     # Intent
 
