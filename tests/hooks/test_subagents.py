@@ -1,5 +1,6 @@
 """Sub-agents that hooks report: linked with their parent both ways, and ended, in whatever order it is told."""
 
+import contextlib
 import itertools
 import json
 from pathlib import Path
@@ -17,6 +18,8 @@ from wakelog.hooks.hook_events import SETTLE_US
 from wakelog.hooks.intake import take_in
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.importers.transcript_import import import_transcript
+from wakelog.log import Log
+from wakelog.model.records import Head
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -223,6 +226,37 @@ def test_a_sub_agent_of_a_sub_agent_ends_with_it_or_by_itself(
         assert [body.get("output") for body in told(store.resume(CHILD), "subagent.returned")] == [
             FOUND if is_told else None
         ]
+
+
+@every("place", range(1, 5))
+def test_a_crash_while_a_late_end_is_recorded_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    folder = tmp_path / str(place)
+    monkeypatch.setenv("WAKELOG_DATA", str(folder / "data"))
+    agent = Claude(folder)
+    agent.starts()
+    agent.Stop()
+    agent.SessionEnd()
+    agent.take()
+    agent.SubagentStop()
+    appends = itertools.count(1)
+    append = Log.append
+
+    def crashing(log: Log, *events: Any, **how: Any) -> Head:
+        head = append(log, *events, **how)
+        if next(appends) == place:
+            raise KeyboardInterrupt
+        return head
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Log, "append", crashing)
+        with contextlib.suppress(KeyboardInterrupt):
+            agent.take()
+    agent.take()
+    with wakelog.open(agent.url) as store:
+        assert [store.resume(name).status for name in (NAME, CHILD)] == ["closed", "closed"]
+        assert told(store.resume(NAME), "subagent.returned")[-1]["output"] == FOUND
 
 
 def test_a_sub_agent_that_runs_while_the_history_is_compacted_goes_on(agent: Claude) -> None:

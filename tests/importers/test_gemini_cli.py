@@ -198,3 +198,14 @@ def test_sub_agents_belong_to_their_session(tmp_path: Path) -> None:
     assert spawned == [sessions["agent"].id]
     assert sessions["agent"].log.part("turn")["status"] == "completed"
     assert sessions["sessi"].log.part("labels")["project"] == "/srv/app"
+
+
+def test_a_tool_named_like_the_last_call_of_a_sub_agent_ends_no_turn_of_a_user(tmp_path: Path) -> None:
+    """A server for lists of tasks may well have a tool `complete_task`."""
+    done = gemini_call("l", "complete_task", {"id": 7}, "Task 7 is completed.")
+    asked = {"id": "h", "type": "gemini", "content": "", "toolCalls": [done]}
+    then = {"id": "i", "type": "gemini", "content": "", "toolCalls": [gemini_call("m", "glob", {"pattern": "*"}, "a")]}
+    path = write_lines(tmp_path / "session-2026-01-05T10-00-11111111.jsonl", [*gemini_log()[:2], asked, then])
+    store = wakelog.open("memory:")
+    session = store.resume(import_transcript(store, path).sessions[0].name)
+    assert {e.header.turn for e in session.log.entries() if e.kind == "action.recorded"} == {1}

@@ -58,6 +58,11 @@ def test_what_is_allowed_in_a_closed_session_is_what_may_come_late() -> None:
             assert are_late([kind]) or kind == "session.forked", kind
 
 
+def test_after_a_session_is_reopened_everything_may_come_in_the_same_commit() -> None:
+    assert are_late(["note.added", "session.reopened", "fact.recorded"])
+    assert not are_late(["fact.recorded", "session.reopened"])
+
+
 def test_what_an_operator_may_always_do_is_allowed_everywhere_but_after_deletion() -> None:
     for kind in ALWAYS:
         assert all(allowed_in(status, kind) for status in STATUSES if status != "deleted"), kind

@@ -178,6 +178,20 @@ def test_a_diff_shows_what_was_derived_and_an_accepted_item_is_recorded(
     assert reader.page.get_by_role("button", name="Accept").count() == 0, "nothing is recorded by those who only look"
 
 
+def test_what_is_derived_from_one_turn_is_not_shown_for_another_whose_own_cannot_be_had(
+    open_page: Open, writing: RunningServer
+) -> None:
+    """Accepting it there would ask for an item of the other turn."""
+    reader = open_page(writing, "/s/claude-5a1e7c02/@1?tab=diff")
+    derived = reader.page.get_by_role("region", name="Derived from words in the log")
+    derived.get_by_text("after e10 failed: ").wait_for()
+    reader.page.route("**/insight?**", lambda route: route.abort())
+    turns = reader.page.get_by_role("navigation", name="Turns")
+    turns.get_by_role("button", name=re.compile(r"^@2\b")).click()
+    reader.page.locator(".bar").get_by_text("No, please don't touch").wait_for()
+    derived.wait_for(state="detached")
+
+
 @pytest.mark.parametrize("width", [1440, 1200, 1000])
 def test_the_bar_of_a_turn_shows_its_buttons_whole(open_page: Open, writing: RunningServer, width: int) -> None:
     reader = open_page(writing, "/s/claude-5a1e7c02/@1", width=width).settle()

@@ -15,7 +15,11 @@ import wakelog
 from tests.every import every
 from wakelog.codec.canonical import hash_value
 from wakelog.errors import InvalidInputError, NotAllowedError
+from wakelog.model import events as ev
 from wakelog.model.events import Cost
+from wakelog.model.records import EventDraft
+from wakelog.runtime.call_history import find_by_key
+from wakelog.runtime.tools import RunningCall
 from wakelog.runtime.values import SUMMARY_MAX, bind, summarise
 from wakelog.session import Session
 
@@ -357,6 +361,28 @@ def test_two_threads_that_ask_under_one_key_run_it_once(session: Session[Any]) -
     with ThreadPoolExecutor(8) as pool:
         assert {f.result() for f in [pool.submit(ask) for _ in range(8)]} == {"done"}
     assert calls == [1]
+
+
+def test_a_call_that_was_requested_before_is_started_by_one_of_two_that_ask(
+    session: Session[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @session.tool(effect="external")
+    def send(n: int) -> str:
+        raise AssertionError
+
+    asked = {"n": 1}
+    request = ev.ActionRequested(action="one", tool="send", input=asked, input_hash=hash_value(asked), key="one")
+    session.append(request, commit_id=find_by_key(session.log, "one")[1])
+    runtime, record_start = session._runtime, session._runtime.record_start
+
+    def somebody_else_first(running: RunningCall) -> None:
+        session.append(EventDraft(ev.ActionStarted(action="one"), actor="runtime"))
+        record_start(running)
+
+    monkeypatch.setattr(runtime, "record_start", somebody_else_first)
+    with pytest.raises(NotAllowedError) as refused:
+        session.call("send", asked, id="one")
+    assert refused.value.kind == "call-running"
 
 
 def test_parallel_calls_of_one_turn_all_land(session: Session[Any]) -> None:

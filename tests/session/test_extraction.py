@@ -66,10 +66,18 @@ def test_nothing_is_extracted_unless_somebody_calls_it(session: Session[Any]) ->
     assert not [e for e in session.log.entries() if e.header.actor.startswith("extractor")]
 
 
-def test_a_session_that_is_over_stays_over(session: Session[Any]) -> None:
-    session.life.end("completed")
-    assert len(extract(session, by_words, "@1").recorded) == 2
-    assert session.status == "closed"
+@pytest.mark.parametrize("end", ["closed", "archived"])
+def test_a_session_that_is_over_stays_over_wherever_the_process_dies(session: Session[Any], end: str) -> None:
+    session.life.end("failed")
+    if end == "archived":
+        session.life.archive()
+    found = extract(session, by_words, "@1").recorded
+    assert len(found) == 2
+    assert session.status == end
+    for seq in found:
+        commit = session.history.commit(seq)
+        assert (commit.kinds[0], commit.status) == ("session.reopened", end)
+    assert [e.body["outcome"] for e in session.log.entries() if e.kind == "session.closed"] == ["failed"] * 3
 
 
 def test_an_open_turn_is_not_read(session: Session[Any]) -> None:

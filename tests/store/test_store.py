@@ -1,5 +1,6 @@
 """A store: where it is, and how sessions are found, created, and never created by accident."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,12 +8,15 @@ import pytest
 
 import wakelog
 from tests.engines.on_postgres import ON_POSTGRES, postgres_url
+from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError, UnsupportedError
+from wakelog.index.index import Index
 from wakelog.model import events as ev
 from wakelog.model.ids import root_of
 from wakelog.store import Store
+from wakelog.store.index_place import open_index
 from wakelog.testing.builders import fact, new_session
 from wakelog.testing.contract.base import in_parallel
 
@@ -237,3 +241,32 @@ def test_the_clock_is_the_one_that_was_passed_in() -> None:
         log = store.log("a")
         log.append(ev.NoteAdded(text="t"))
         assert {e.header.at for e in log.entries()} == {1_234_567}
+
+
+def test_threads_that_open_the_index_at_once_share_one_and_the_other_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No lock is held meanwhile: a process that is forked then would wait for it."""
+    both, opened, closed, got = threading.Barrier(2, timeout=30), list[Index](), list[Index](), list[Index]()
+    close = Index.close
+
+    def note_and_close(index: Index) -> None:
+        closed.append(index)
+        close(index)
+
+    def open_slowly(engine: Engine) -> Index:
+        both.wait()
+        opened.append(open_index(engine))
+        return opened[-1]
+
+    monkeypatch.setattr("wakelog.store.index_place.open_index", open_slowly)
+    monkeypatch.setattr(Index, "close", note_and_close)
+    with wakelog.open(tmp_path / "store") as store:
+        threads = [threading.Thread(target=lambda: got.append(store.index)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert got == [store.index, store.index]
+        assert closed == [index for index in opened if index is not store.index]
+    assert len(closed) == len(opened) == 2

@@ -198,11 +198,11 @@ class HookedSession:
 
     def _put_of_subagents(self, events: Iterable[ev.Event]) -> None:
         """Puts events that leave a closed session closed."""
+        was_closed = self._is_closed
         for event in events:
-            was_closed = self._is_closed
             self._put(event, actor="runtime")
-            if was_closed:
-                self._close("its sub-agent is known to have started or ended")
+        if was_closed and not self._is_closed:
+            self._close("its sub-agent is known to have started or ended")
 
     # Turns
 

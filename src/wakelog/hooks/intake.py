@@ -269,8 +269,6 @@ class _SessionIntake:
             left = hooked.settle(self._now_us) if start + COMMIT_MAX >= len(self._records) else []
             drafts, hooked.drafts = hooked.drafts, []
             if drafts and log.engine.known(session.id, id) is None:
-                if isinstance(drafts[0].event, ev.SessionReopened):
-                    log.append(drafts.pop(0))  # while a session is closed, nothing else is accepted in its commit
                 log.append(*drafts, commit_id=id)
         return left + self._end_subagents(log, subagents, left)
 

@@ -6,7 +6,6 @@ up, the best few.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -32,6 +31,7 @@ from wakelog.insight.signs import (
     signs_at_end,
     signs_of_section,
 )
+from wakelog.model.late_value import LateValue
 
 SHORT_TEXT: Final = 150
 LONG_TEXT: Final = 1000
@@ -127,7 +127,7 @@ class _Text:
         self.signs = frozenset(self._signs())
         self.repairs = self._announces_repair()
 
-    @functools.cached_property
+    @LateValue
     def _diagnoses(self) -> list[bool]:
         """For each sentence, whether it names a fault."""
         return [cues.DIAGNOSIS.search(s.text) is not None for s in self.sentences]

@@ -161,7 +161,7 @@ class _Exchange(BaseHTTPRequestHandler):
         if self.command != "POST" or shape_of(path) is None:
             return None
         try:
-            said = decoded_body(body, self.headers.get("content-encoding", ""), BODY_MAX)
+            said = decoded_body(body, ",".join(self.headers.get_all("content-encoding", [])), BODY_MAX)
             request = read_request(path, msgspec.json.decode(said))
             return self.recorder.asked(request) if request is not None else None
         except UnsupportedError as exc:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import zstandard
@@ -44,11 +44,14 @@ def _deflate(body: bytes, limit: int) -> bytes:
 
 def _inflate(body: bytes, limit: int, bits: int) -> bytes:
     out = bytearray()
-    while body:  # a gzip file may have several members
-        member = zlib.decompressobj(bits)
-        out += _all(member.decompress(body, limit - len(out) + 1), limit - len(out), member.eof)
-        body = member.unused_data
-    return bytes(out)
+    member = zlib.decompressobj(bits)
+    for piece in _pieces(body, _PIECE):  # each member copies what follows it, which must not be the whole rest
+        while piece:
+            if member.eof:  # a gzip file may have several members
+                member = zlib.decompressobj(bits)
+            out += _all(member.decompress(piece, limit - len(out) + 1), limit - len(out))
+            piece = member.unused_data
+    return _all(bytes(out), limit, member.eof or not body)
 
 
 def _unzstd(body: bytes, limit: int) -> bytes:
@@ -60,12 +63,16 @@ def _unbrotli(body: bytes, limit: int) -> bytes:
     brotli: Any = _first_of("brotli", "brotlicffi")
     out = bytearray()
     decoder = brotli.Decompressor()
-    for start in range(0, len(body), _PIECE):
+    for piece in _pieces(body, _BROTLI_PIECE):
         try:
-            out += _all(decoder.process(body[start : start + _PIECE]), limit - len(out))
+            out += _all(decoder.process(piece), limit - len(out))
         except brotli.error as exc:
             raise ValueError(f"it is not br: {exc}") from exc
     return _all(bytes(out), limit, decoder.is_finished())
+
+
+def _pieces(body: bytes, size: int) -> Iterator[bytes]:
+    return (body[start : start + size] for start in range(0, len(body), size))
 
 
 def _first_of(*names: str) -> Any:
@@ -85,7 +92,9 @@ def _all(decoded: bytes, limit: int, is_whole: bool = True) -> bytes:
     return decoded
 
 
-_PIECE = 1 << 16
+_PIECE = 1 << 12
+_BROTLI_PIECE = 16
+"""Not all versions can bound what they decode at once, and some bytes can stand for 16 MB."""
 _DECODERS: dict[str, Callable[[bytes, int], bytes]] = {
     "gzip": _gunzip,
     "deflate": _deflate,

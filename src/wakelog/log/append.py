@@ -210,8 +210,10 @@ class Appender:
         return head
 
     def _leave_flight(self, sealed: Sealed) -> None:
+        """Takes a landed commit out of those in flight, and with it those before it: they have landed too, even if
+        their threads have not heard of it. Undoing one of them without those after it would spoil the tip."""
         if sealed.generation == self._generation and sealed in self._flight:
-            self._flight.remove(sealed)
+            del self._flight[: self._flight.index(sealed) + 1]
 
     def _retreat(self, sealed: Sealed) -> None:
         """Undoes everything in flight, unless another thread has done so."""

@@ -1,8 +1,8 @@
 """Properties that are computed when they are first used.
 
 `functools.cached_property` does the same, but before Python 3.12 it holds a lock meanwhile. A process that is forked at
-that moment would wait for the lock for ever. Here two threads may both compute a value; the first one to be ready is
-kept and given to both.
+that moment would wait for the lock for ever. Since 3.12 two threads may get two objects. Here two threads may both
+compute a value; the first one to be ready is kept and given to both, and the other one is closed if it can be.
 """
 
 from __future__ import annotations
@@ -27,5 +27,8 @@ class LateValue(Generic[T]):
     def __get__(self, instance: object | None, owner: type) -> Self | T:
         if instance is None:
             return self
-        value: T = instance.__dict__.setdefault(self.compute.__name__, self.compute(instance))
-        return value
+        made = self.compute(instance)
+        kept: T = instance.__dict__.setdefault(self.compute.__name__, made)
+        if kept is not made and (close := getattr(made, "close", None)) is not None:
+            close()
+        return kept

@@ -127,5 +127,10 @@ _LATE: Final = ALWAYS | {"session.reopened", "session.archived", "session.delete
 
 
 def are_late(kinds: Iterable[str]) -> bool:
-    """Whether all these kinds are accepted after the session was closed."""
-    return _LATE.issuperset(kinds)
+    """Whether a closed session accepts events of these kinds, in the order in which each first comes."""
+    for kind in kinds:
+        if kind not in _LATE:
+            return False
+        if kind == "session.reopened":
+            break  # what follows is of a session that is active
+    return True

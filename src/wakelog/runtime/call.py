@@ -43,6 +43,7 @@ from wakelog.runtime.outcome import (
     outcome_event,
     retry_event,
     running_error,
+    turn_ended_error,
     uncertain_error,
 )
 from wakelog.runtime.policy import Found
@@ -87,9 +88,9 @@ class Runtime:
     def run_call(self, request: CallRequest) -> Steps[Outcome]:
         """Makes one call, from its intent to its outcome."""
         running = self.prepare(request)
-        self.at_work.append(running.call.action)
         is_streaming = False
         try:
+            self.at_work.append(running.call.action)
             known = yield from self.begin_call(running)
             if known is not None:
                 return known
@@ -106,7 +107,7 @@ class Runtime:
                 raise end.exception
             return outcome
         finally:
-            if not is_streaming:
+            if not is_streaming and running.call.action in self.at_work:
                 self.at_work.remove(running.call.action)
 
     # Intent
@@ -147,7 +148,7 @@ class Runtime:
         """Finds out whether this call was made before, and records its intent if not."""
         turn = running.turn
         if turn is not None and turn is not self.turn:
-            raise self._turn_ended(running, turn)
+            raise turn_ended_error(self.name, turn.within[0], running.call.tool)
         if turn is not None and turn.record is not None and turn.is_done:
             return answer_from_done_turn(self, running, turn.record)
         if running.has_key:
@@ -254,16 +255,6 @@ class Runtime:
         """Makes the log refuse the draft if another process has taken over the turn that is open here."""
         return pin_to_turn(draft, self.turn)
 
-    def _turn_ended(self, running: RunningCall, turn: OpenTurn) -> NotAllowedError:
-        """The error for a call that had not begun when another task or thread ended its turn. It must not begin: only
-        the turn knows from earlier attempts whether the call was made before."""
-        number, _ = turn.within
-        return NotAllowedError(
-            f"turn @{number} of {self.name} ended before {running.call.tool} began, so it was not called",
-            kind="turn-ended",
-            hint="wait for all calls of a turn before it ends",
-        )
-
     def _record_not_started(self, running: RunningCall, why: BaseException) -> None:
         """Records that a call was stopped between its intent and its start, so it certainly did not happen."""
         with contextlib.suppress(WakelogError):
@@ -296,8 +287,17 @@ class Runtime:
             cut = ev.Failure("interrupted", "its outcome is unknown; sent again under the same key", retryable=True)
             failed = ev.ActionFailed(action=call.action, error=cut, retry=True)
             self.log.append(pin_to_turn(EventDraft(failed, actor="runtime"), running.turn), guard=self.guard)
+        return self._start_pending(running, since)
+
+    def _start_pending(self, running: RunningCall, since: Seq) -> Outcome | Next:
+        """Records that a call starts which was requested before. If somebody else was faster, looks at it again."""
         self._check_guards(running.request)
-        self.record_start(running)
+        try:
+            self.record_start(running)
+        except NotAllowedError as exc:
+            if exc.kind != "action-machine":
+                raise
+            return self._continue_pending(running, since)
         return Next.RUN
 
     def _read_outcome(self, running: RunningCall, since: Seq) -> Outcome | Next:
@@ -368,9 +368,7 @@ class Runtime:
             return found
         if pending["status"] == "waiting":
             return Next.WAIT
-        self._check_guards(running.request)
-        self.record_start(running)
-        return Next.RUN
+        return self._start_pending(running, running.requested_at)
 
     def _check_guards(self, request: CallRequest) -> None:
         """Lets the budget and the monitors refuse a new call."""

@@ -88,6 +88,16 @@ class Outcome(msgspec.Struct, frozen=True):
         raise error
 
 
+def turn_ended_error(session: str, turn: int, tool: str) -> NotAllowedError:
+    """The error for a call that had not begun when another task or thread ended its turn. It must not begin: only the
+    turn knows from earlier attempts whether the call was made before."""
+    return NotAllowedError(
+        f"turn @{turn} of {session} ended before {tool} began, so it was not called",
+        kind="turn-ended",
+        hint="wait for all calls of a turn before it ends",
+    )
+
+
 def uncertain_error(session: str, action: str, tool: str) -> NotAllowedError:
     """The call may or may not have happened, and a person must find out."""
     return NotAllowedError(

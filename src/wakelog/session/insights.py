@@ -16,6 +16,7 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import EventDraft
 from wakelog.runtime.ambient import TrustMark
 from wakelog.session.base import Where
+from wakelog.timeline.points import walk_back
 from wakelog.timeline.selectors import resolve_range
 
 if TYPE_CHECKING:
@@ -100,17 +101,15 @@ def accept_item(session: Session[Any], item: InsightItem) -> Seq:
 
 
 def record_even_if_ended(session: Session[Any], draft: EventDraft, why: str) -> Seq:
-    """Records an event even in an ended session: it is reopened for the event and closed again."""
+    """Records an event even in an ended session: one commit reopens it for the event and closes it again."""
     if session.status not in ("closed", "archived"):
         return session._record(draft)
-    is_archived = session.status == "archived"
-    closed = [e for e in session.log.entries() if e.kind == "session.closed"][-1]
-    session.life.reopen(why=why)
-    seq = session._record(draft)
-    session.append(EventDraft(ev.SessionClosed(outcome=str(closed.body.get("outcome", "completed")), why=why)))
-    if is_archived:
-        session.life.archive(why=why)
-    return seq
+    ended = next(entry for entry in walk_back(session.log) if entry.kind == "session.closed")
+    after: list[ev.Event] = [ev.SessionClosed(outcome=str(ended.body.get("outcome", "completed")), why=why)]
+    if session.status == "archived":
+        after.append(ev.SessionArchived(why=why))
+    reopened, *closed = (EventDraft(each, actor="user") for each in (ev.SessionReopened(why=why), *after))
+    return session.log.record(reopened, draft, *closed, guard=session._runtime.guard) + 1
 
 
 def _event(item: InsightItem, evidence: tuple[Seq, ...]) -> ev.Event:

@@ -250,9 +250,11 @@ class Session(Records[S], SessionReads[S]):
         if replay is None and self._git_place.folder and (new := self._git_place.changes(self.log.part("labels"))):
             first_events = [*first_events, EventDraft(ev.LabelsSet(labels=new), actor="runtime")]
         with self._turn_lock:
-            if self._turn is not None:
+            if self._turn is not None and not self._turn.is_over:
+                number = self._turn.number
+                what = f"turn @{number} of {self} is still open" if number else f"a turn of {self} is just being opened"
                 raise NotAllowedError(
-                    f"turn @{self._turn.number} of {self} is still open in this process",
+                    f"{what} in this process",
                     kind="turn-open",
                     hint="end it first, or fork the session to work in parallel",
                 )

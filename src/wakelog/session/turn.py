@@ -26,7 +26,7 @@ from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft, Head
 from wakelog.model.values import Value
-from wakelog.runtime.ambient import enter_session
+from wakelog.runtime.ambient import current, enter_session
 from wakelog.runtime.bridge import in_thread_to_the_end
 from wakelog.runtime.outcome import failure_of, is_stop
 from wakelog.runtime.resume import refuse_if_leased, settle_lost_calls, settle_pending
@@ -60,7 +60,8 @@ class Turn(Generic[S]):
         self._first_events = first_events
         self._base: dict[str, Value] | None = None
         self._draft: Any = None
-        self._is_over = False
+        self.is_over = False
+        """Whether it has ended in this process."""
         self.is_done = False
         """Whether a turn with this id was completed before. Then nothing runs and nothing is recorded: calls are
         answered from the record, and a call that is not in the record is refused (`turn-done`)."""
@@ -81,7 +82,7 @@ class Turn(Generic[S]):
 
     @data.setter
     def data(self, value: S) -> None:
-        if self._is_over:
+        if self.is_over:
             raise NotAllowedError(
                 f"turn @{self.number} has ended, so its data can no longer be set",
                 kind="turn-ended",
@@ -95,12 +96,20 @@ class Turn(Generic[S]):
         return turn_html(self)
 
     def __enter__(self) -> Turn[S]:
-        self.number, self.attempt = self.session._begin_turn(self, self._started, self._first_events, self._resume)
-        self._outer = enter_session(self.session)
-        opened = self.session._runtime.turn
-        if opened is not None and opened.record is not None:
-            self.is_done, self.result = opened.is_done, opened.record.output
-        return self
+        self._outer = current()
+        try:
+            self.number, self.attempt = self.session._begin_turn(self, self._started, self._first_events, self._resume)
+            enter_session(self.session)
+            opened = self.session._runtime.turn
+            if opened is not None and opened.record is not None:
+                self.is_done, self.result = opened.is_done, opened.record.output
+            return self
+        except BaseException as error:
+            # Python does not call __exit__ then, so an interrupted turn ends here.
+            if self.number:
+                self.__exit__(type(error), error, None)
+            self.session._finish_turn(self)
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -117,7 +126,7 @@ class Turn(Generic[S]):
                 self._fail(exc)
                 raise
         finally:
-            self._is_over = True
+            self.is_over = True
             self.session._finish_turn(self)
             enter_session(self._outer)
 
@@ -129,7 +138,7 @@ class Turn(Generic[S]):
             return self
         except BaseException as error:
             # If it was cancelled while opening, Python does not call __aexit__, so end the turn here.
-            if self.number:
+            if self.number and not self.is_over:
                 await in_thread_to_the_end(self.__exit__, type(error), error, None)
             raise
 

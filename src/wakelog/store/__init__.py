@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, TypeVar, overload
@@ -18,6 +17,7 @@ from wakelog.log.append import Clock, now_us
 from wakelog.log.damage import every_id
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, is_session_id
+from wakelog.model.late_value import LateValue
 from wakelog.model.names import check_name
 from wakelog.model.records import Head
 from wakelog.model.values import check_text
@@ -412,7 +412,7 @@ class Store(StoreQuestions):
         """Returns after how many microseconds without a new record an imported session counts as left."""
         return self._guards.idle_us
 
-    @functools.cached_property
+    @LateValue
     def prices(self) -> Prices:
         """Returns the prices of models: the built-in table, overridden by the user's `prices.toml`. Read once."""
         from wakelog.config.settings import user_prices
@@ -423,13 +423,13 @@ class Store(StoreQuestions):
     def _labelled_folder(self) -> str:
         return self.folder if self.folder and self._guards.git_labels else ""
 
-    @functools.cached_property
+    @LateValue
     def _guards(self) -> Guards:
         from wakelog.config.settings import guards, load
 
         return guards(load()) if self.has_settings else Guards()
 
-    @functools.cached_property
+    @LateValue
     def index(self) -> Index:
         """Opens the index of this store: in `index.db` beside the log, in the log's database, or in memory."""
         from wakelog.store.index_place import open_index

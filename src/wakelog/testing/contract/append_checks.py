@@ -73,6 +73,12 @@ class JudgeChecks(Hooks):
         assert _refusal(engine, stale) == (NotAllowedError, "session-closed")
         assert stored(engine, writer.session) == expected(*writer.commits)
 
+    def test_a_commit_that_reopens_a_closed_session_may_go_on_there(self, engine: Engine) -> None:
+        writer = opened(engine)
+        store(engine, writer.seal(ev.SessionClosed()), writer.seal(ev.SessionReopened(), fact("a"), ev.SessionClosed()))
+        assert stored(engine, writer.session) == expected(*writer.commits)
+        assert engine.head(writer.session).status == "closed"
+
     def test_a_newer_epoch_is_told_before_the_moved_head(self, engine: Engine) -> None:
         writer = opened(engine)
         stale = writer.rival(fact("late"), guard=0)

@@ -10,7 +10,6 @@ Lines of other types (progress, snapshots, attachments …) add nothing; they ar
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +37,7 @@ from wakelog.importers.source.files import (
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.importers.writer.imported_records import COMMON
 from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in, without_fields
+from wakelog.model.late_value import LateValue
 from wakelog.model.usage import Usage, usage_of
 from wakelog.model.values import Value
 
@@ -330,7 +330,7 @@ class EntryReader:
         if back and self._path[back] < self._last_said:
             yield st.RewindStep(back)
 
-    @functools.cached_property
+    @LateValue
     def _agent_of_call(self) -> dict[str, str]:
         """The sub-agents that say which call started them, by call: its result, which names one too, may never come."""
         if self._folder is None:

@@ -62,10 +62,10 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     headers = (line.value for line in json_lines(path) if line.value and "sessionId" in line.value)
     header = next(headers, {}) if is_log else read_object(path, "a session of Gemini CLI")
     origin = as_text(header.get("sessionId") or header.get("id")) or path.name.split(".")[0]
-    is_agent = header.get("kind") == "subagent" and path.parent.name != "chats"
-    labels = {"project": _project(path, header)}
-    head = st.TranscriptHead(origin, NAME, labels=labels, parent=path.parent.name if is_agent else "")
-    reader = partial(_LogReader, _children(path, origin))
+    is_agent = header.get("kind") == "subagent"
+    parent = path.parent.name if is_agent and path.parent.name != "chats" else ""
+    head = st.TranscriptHead(origin, NAME, labels={"project": _project(path, header)}, parent=parent)
+    reader = partial(_LogReader, _children(path, origin), is_agent=is_agent)
     read = partial(_log_records, reader, path) if is_log else partial(_document_records, reader, header)
     yield st.Transcript(head, read)
 
@@ -93,8 +93,8 @@ def _document_records(
 
 
 class _LogReader:
-    def __init__(self, children: frozenset[str]) -> None:
-        self._messages = MessageReader(children)
+    def __init__(self, children: frozenset[str], *, is_agent: bool) -> None:
+        self._messages = MessageReader(children, is_agent=is_agent)
         self.ids = RecordIds()
         self._order: dict[str, str] = {}
         """Visible messages in order, with the record that each was last in."""

@@ -36,8 +36,10 @@ _LAST_CALL = "complete_task"
 class MessageReader:
     """Reads the messages of one transcript, in order."""
 
-    def __init__(self, children: frozenset[str]) -> None:
+    def __init__(self, children: frozenset[str], *, is_agent: bool = False) -> None:
+        """`is_agent` says that the transcript is of a sub-agent."""
         self._children = children
+        self._last_call = _LAST_CALL if is_agent else ""
         self._asked: dict[str, tuple[str, Value]] = {}
         self._held: dict[str, dict[str, Any]] = {}
         """Results that came before their calls."""
@@ -110,7 +112,7 @@ class MessageReader:
             if record.get("result") or record.get("status") in ("success", "error", "cancelled"):
                 result = self._result(call, record)
                 yield f"answer/{call}", result
-                if self._asked[call][0] == _LAST_CALL and result.outcome == "succeeded":
+                if self._asked[call][0] == self._last_call and result.outcome == "succeeded":
                     yield f"end/{call}", st.TurnEndStep()
 
     def _result(self, call: str, record: dict[str, Any]) -> st.ResultStep:
