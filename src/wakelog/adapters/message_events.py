@@ -17,6 +17,7 @@ import msgspec
 
 from wakelog.adapters.item_log import PlannedItem
 from wakelog.importers.common.provider_messages import ReadMessage as ReadMessage
+from wakelog.importers.common.provider_messages import is_message
 from wakelog.importers.common.provider_messages import read_message as read_message
 from wakelog.importers.common.provider_messages import reply_blocks, said_content
 from wakelog.importers.steps import CallStep, Outcome, ResultStep
@@ -138,6 +139,8 @@ class MessagePlan:
             self._plan_result(self._with_id(answer, str(message.message.get("name") or "")), is_known)
         content = said_content(message)
         if message.role == "system":
+            if not is_message(message.message):
+                content = f"(not readable: {', '.join(message.message)})"
             self._put(ev.MessageAdded(role="system", content=content), actor="runtime")
         elif message.role == "user" and (content or not (message.answers or message.verdicts)):
             is_more = self._is_open and (not self._has_reply or bool(message.answers or message.verdicts))
