@@ -17,9 +17,8 @@ import msgspec
 
 from wakelog.adapters.item_log import PlannedItem
 from wakelog.importers.common.provider_messages import ReadMessage as ReadMessage
-from wakelog.importers.common.provider_messages import is_message
+from wakelog.importers.common.provider_messages import is_message, reply_blocks, said_content
 from wakelog.importers.common.provider_messages import read_message as read_message
-from wakelog.importers.common.provider_messages import reply_blocks, said_content
 from wakelog.importers.steps import CallStep, Outcome, ResultStep
 from wakelog.importers.writer.call_events import recorded_call, requested_call, settled_call, source_of, trust_of
 from wakelog.model import events as ev
