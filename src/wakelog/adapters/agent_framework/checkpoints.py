@@ -26,7 +26,7 @@ from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
-from wakelog.runtime.bridge import in_thread
+from wakelog.runtime.bridge import in_thread, in_thread_to_the_end
 from wakelog.state.diff import diff
 from wakelog.state.fold import Fold
 from wakelog.timeline.messages import content_of
@@ -76,7 +76,7 @@ class WakelogCheckpointStorage(LogsAdapter):
         return compound_name(WORKFLOWS, workflow_name)
 
     async def save(self, checkpoint: WorkflowCheckpoint) -> str:
-        return await in_thread(self._save, checkpoint)
+        return await in_thread_to_the_end(self._save, checkpoint)
 
     async def load(self, checkpoint_id: str) -> WorkflowCheckpoint:
         return await in_thread(self._load, checkpoint_id)
@@ -85,7 +85,7 @@ class WakelogCheckpointStorage(LogsAdapter):
         return await in_thread(lambda: [checkpoint for _, checkpoint in self._all(workflow_name)])
 
     async def delete(self, checkpoint_id: str) -> bool:
-        return await in_thread(self._delete, checkpoint_id)
+        return await in_thread_to_the_end(self._delete, checkpoint_id)
 
     async def get_latest(self, *, workflow_name: str) -> WorkflowCheckpoint | None:
         return await in_thread(self._latest, workflow_name)
