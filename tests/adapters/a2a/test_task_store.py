@@ -167,6 +167,24 @@ asyncio.run(main())
 """
 
 
+def test_a_save_is_one_commit_so_that_writers_never_mix_their_tasks(tmp_path: Path) -> None:
+    async def test() -> None:
+        with wakelog.open(tmp_path) as mine, wakelog.open(tmp_path) as theirs:
+            ours, others = WakelogTaskStore(mine), WakelogTaskStore(theirs)
+            log, before = None, 1
+            for place, at in ((ours, 1), (others, 2), (ours, 3), (others, 3), (ours, 4)):
+                await place.save(task(at=at, history=[said(f"{at}.{n}", f"m{n}") for n in range(at)]), ANN)
+                log = log or mine.resume(ours.name_of("ann@x", "t1")).log
+                assert len({entry.commit_id for entry in log.entries(after=before)}) <= 1
+                before = log.head().seq
+                for reader in (ours, others):
+                    found = await reader.get("t1", ANN)
+                    assert found is not None
+                    assert (found.status.timestamp.seconds, len(found.history)) == (at, at)
+
+    asyncio.run(test())
+
+
 def test_four_processes_lose_nothing(tmp_path: Path) -> None:
     """All tasks are in one context, which is one session."""
     place, root = str(tmp_path / "store"), Path(__file__).parents[3]

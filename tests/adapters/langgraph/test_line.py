@@ -216,7 +216,8 @@ def test_writes_stored_before_their_checkpoint_stay_until_it_comes(
     """On a slow disk a run is some steps ahead of what is stored. A fork rewinds the session to an earlier state."""
     monkeypatch.setattr(thread_log, "_WAIT_ALONE_S", 0.0)
     monkeypatch.setattr(thread_log, "_WAIT_FOR_BASE_S", (0.0,))
-    asked, answered = ("t1", "__interrupt__", []), ("t2", "x", "2")
+    asked: tuple[str, str, Any] = ("t1", "__interrupt__", [])
+    answered = ("t2", "x", "2")
     with WakelogSaver(tmp_path) as saver:
         put(saver, "a", "")
         for task, channel, value in (asked, answered):
