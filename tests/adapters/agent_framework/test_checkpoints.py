@@ -442,7 +442,7 @@ def test_a_large_state_is_stored_once(store) -> None:
 def test_a_save_that_is_cancelled_ends_before_a_later_one_begins(store, monkeypatch) -> None:
     storage, begun, go_on = WakelogCheckpointStorage(store), threading.Event(), threading.Event()
 
-    monkeypatch.setattr(storage, "_save", lambda checkpoint: begun.set() or go_on.wait(30))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(storage, "_save", lambda checkpoint: begun.set() or go_on.wait(30))  # type: ignore[func-returns-value, redundant-expr]
 
     async def run() -> None:
         task = asyncio.create_task(storage.save(WorkflowCheckpoint(workflow_name="w", graph_signature_hash="h")))
