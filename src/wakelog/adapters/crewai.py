@@ -149,7 +149,7 @@ class WakelogFlowPersistence(_StoreFields, FlowPersistence):  # type: ignore[mis
         def attempt() -> None:
             seq, now = held.log.now()
             drafts = [
-                EventDraft(ev.TurnStarted(input=method), actor="runtime"),
+                EventDraft(ev.TurnStarted(input=method), actor="runtime", source="crewai", trust="trusted"),
                 EventDraft(ev.ActionRecorded(action=f"{method}:{seq}", tool=method, params={"kind": "flow method"})),
             ]
             if patch := diff(now["data"], state, "/data"):

@@ -188,6 +188,9 @@ def test_each_method_of_a_flow_is_a_turn_that_says_what_it_changed(store) -> Non
     ]
     assert any(c.pointer.startswith("/data/rows") for c in session.diff("@2").changes)
     assert not any(c.pointer == "/data/n" for c in session.diff("@2").changes)
+    why = session.why("/data/rows")
+    assert why.asked is not None
+    assert (why.asked.by, {origin.source for origin in why.origins}) == ("program", {"crewai", "tool:second"})
     again = Report()
     assert again.kickoff(inputs={"id": flow.state.id}) == "two"
     assert len(again.state.rows) == 2
