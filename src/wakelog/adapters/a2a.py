@@ -26,7 +26,7 @@ except ImportError as exc:
 from wakelog.adapters.compound_names import compound_name, ids_of, is_hashed
 from wakelog.adapters.exact_values import from_stored, stored_form
 from wakelog.adapters.held_logs import HeldLog, LogsAdapter
-from wakelog.adapters.shaped_items import ShapedItems, items_of
+from wakelog.adapters.shaped_items import ShapedItems, TurnOutcome, items_of
 from wakelog.adapters.stores import Place
 from wakelog.errors import ConflictError
 from wakelog.model import events as ev
@@ -40,6 +40,13 @@ from wakelog.state.diff import diff
 frameworks.warn_outside("a2a-sdk", oldest="1.3.0", newest="1.3.0")
 
 FORMAT = "a2a"
+_OUTCOMES: dict[str, TurnOutcome] = {
+    "TASK_STATE_COMPLETED": "completed",
+    "TASK_STATE_FAILED": "failed",
+    "TASK_STATE_REJECTED": "failed",
+    "TASK_STATE_CANCELED": "interrupted",
+}
+"""How a turn ends with a task. In other states the task goes on."""
 
 
 class WakelogTaskStore(LogsAdapter, TaskStore):  # type: ignore[misc]  # Any if it is not installed
@@ -96,7 +103,7 @@ class WakelogTaskStore(LogsAdapter, TaskStore):  # type: ignore[misc]  # Any if 
             return [EventDraft(ev.StatePatched(patch=changes, why=state))] if changes else []
 
         with held.lock:
-            items.replace(history, patch, why="the history of the task was changed")
+            items.replace(history, patch, ends=_OUTCOMES.get(state), why="the history of the task was changed")
 
     def _get(self, name: str) -> Task | None:
         held = self._logs.find(name)

@@ -113,6 +113,11 @@ class MessagePlan:
         self._reply, self._group = facts, ""
 
     @property
+    def is_open(self) -> bool:
+        """True if a turn is open after the messages, or was until the event that ended it with them."""
+        return bool(self._is_open)
+
+    @property
     def is_over(self) -> bool:
         """True if a turn is open and no call is pending."""
         return self._is_open and not self._pending
