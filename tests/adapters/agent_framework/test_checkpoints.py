@@ -420,7 +420,7 @@ def test_a_workflow_is_resumed_from_our_storage_by_another_one(store) -> None:
     state = session.state()
     assert state.pending_actions == {}
     assert state.data["state"]["seen"] == ["tea"]
-    assert state.turn.status == "completed"
+    assert (state.turn.status, session.messages()[0].role, session.messages()[0].text) == ("completed", "user", "tea")
     changed = {change.pointer for change in session.diff("@1").changes}
     assert any(pointer.startswith("/data") for pointer in changed)
     assert session.verify().ok
