@@ -4,10 +4,12 @@ import random
 
 import pytest
 
+import wakelog
 from tests.provenance.story import WEB, Story
 from wakelog import NotFoundError
 from wakelog.log.removal import erase, prune
 from wakelog.model import events as ev
+from wakelog.model.records import EventDraft
 from wakelog.provenance.why import FAN, Why, why
 
 
@@ -253,3 +255,14 @@ def test_the_answer_to_a_long_session_is_found_among_much_that_is_not_it() -> No
     found = why(s.log, sent)
     assert found.origins[0].seqs == (wanted,)
     assert found.origins[0].known == "matched"
+
+
+@pytest.mark.parametrize(("actor", "by"), [("user", "user"), ("runtime", "program")])
+def test_the_input_of_a_turn_is_a_persons_words_unless_its_program_gave_it(actor: str, by: str) -> None:
+    with wakelog.open("memory:") as store:
+        session = store.session("flow", data={})
+        patch = [{"op": "add", "path": "/data/rows", "value": 1}]
+        session.append(EventDraft(ev.TurnStarted(input="second"), actor=actor), ev.StatePatched(patch=patch))
+        asked = session.why("/data/rows").asked
+        assert asked is not None
+        assert (asked.text, asked.by) == ("second", by)

@@ -25,17 +25,28 @@ except ImportError as exc:
 
 from wakelog.adapters.compound_names import compound_name, ids_of, is_hashed
 from wakelog.adapters.exact_values import from_stored, stored_form
-from wakelog.adapters.held_logs import HeldLog, LogsAdapter, replace_data
-from wakelog.adapters.item_log import KeptItem
-from wakelog.adapters.shaped_items import ShapedItems, items_of
+from wakelog.adapters.held_logs import HeldLog, LogsAdapter
+from wakelog.adapters.shaped_items import ShapedItems, TurnOutcome, items_of
 from wakelog.adapters.stores import Place
+from wakelog.errors import ConflictError
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq
 from wakelog.model.json_fields import as_dict
+from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
-from wakelog.runtime.bridge import in_thread
+from wakelog.runtime.bridge import in_thread, in_thread_to_the_end
+from wakelog.state.diff import diff
 
 frameworks.warn_outside("a2a-sdk", oldest="1.3.0", newest="1.3.0")
 
 FORMAT = "a2a"
+_OUTCOMES: dict[str, TurnOutcome] = {
+    "TASK_STATE_COMPLETED": "completed",
+    "TASK_STATE_FAILED": "failed",
+    "TASK_STATE_REJECTED": "failed",
+    "TASK_STATE_CANCELED": "interrupted",
+}
+"""How a turn ends with a task. In other states the task goes on."""
 
 
 class WakelogTaskStore(LogsAdapter, TaskStore):  # type: ignore[misc]  # Any if it is not installed
@@ -60,7 +71,7 @@ class WakelogTaskStore(LogsAdapter, TaskStore):  # type: ignore[misc]  # Any if 
         return compound_name(FORMAT, owner, task_id)
 
     async def save(self, task: Task, context: Any) -> None:
-        await in_thread(self._save, self._owner(context), task.id, stored_form(MessageToDict(task), "task"))
+        await in_thread_to_the_end(self._save, self._owner(context), task.id, stored_form(MessageToDict(task), "task"))
 
     async def get(self, task_id: str, context: Any) -> Task | None:
         return await in_thread(self._get, self.name_of(self._owner(context), task_id))
@@ -80,29 +91,29 @@ class WakelogTaskStore(LogsAdapter, TaskStore):  # type: ignore[misc]  # Any if 
         name = self.name_of(owner, id)
         labels = {"a2a.owner": owner, "a2a.task": id, "a2a.context": task.get("contextId", "")}
         held = self._logs.open(name, {label: value for label, value in labels.items() if value})
-        history = task.pop("history", [])
-        items = self._items(held, name)
-        common = _common_length(items.items(), history)
-        if common < len(items.items()):
-            items.log.write(lambda parts: [], keep=common, why="the history of the task was changed")
+        history = [(message, str(message.get("messageId", ""))) for message in task.pop("history", [])]
+        items, state = self._items(held, name), str(as_dict(task.get("status")).get("state", ""))
 
-        def choose(known: list[KeptItem]) -> list[tuple[Any, str]]:
-            return [
-                (message, str(message.get("messageId", ""))) for message in history[_common_length(known, history) :]
-            ]
+        def patch(back: Seq | None) -> list[EventDraft]:
+            seq, now = held.log.now()
+            if seq != items.log.seen:  # another writer came first
+                raise ConflictError(f"session {held.log.id} moved on", kind="head-moved")
+            before = now if back is None else held.log.state(back)
+            changes = diff(before["data"], task, "/data")
+            return [EventDraft(ev.StatePatched(patch=changes, why=state))] if changes else []
 
-        items.add(choose)
-        replace_data(held.log, task, why=str(as_dict(task.get("status")).get("state", "")))
+        with held.lock:
+            items.replace(history, patch, ends=_OUTCOMES.get(state), why="the history of the task was changed")
 
     def _get(self, name: str) -> Task | None:
         held = self._logs.find(name)
         if held is None:
             return None
-        task = from_stored(held.log.state()["data"])
-        if not task:
-            return None
-        history = [item.original for item in self._items(held, name).items()]
-        return ParseDict(task | ({"history": history} if history else {}), Task())
+        with held.lock:
+            items = self._items(held, name)
+            history = [item.original for item in items.items()]
+            task = from_stored(held.log.state(items.log.seen)["data"])
+        return ParseDict(task | ({"history": history} if history else {}), Task()) if task else None
 
     def _all(self, owner: str) -> Sequence[Task]:
         found = []
@@ -121,12 +132,6 @@ class WakelogTaskStore(LogsAdapter, TaskStore):  # type: ignore[misc]  # Any if 
 
     def _items(self, held: HeldLog, name: str) -> ShapedItems:
         return items_of(held, self.store, name, FORMAT, to_anthropic)
-
-
-def _common_length(known: list[KeptItem], history: list[Any]) -> int:
-    """How many messages at the start of both are the same."""
-    pairs = enumerate(zip(known, history, strict=False))
-    return next((place for place, (item, message) in pairs if item.value != message), min(len(known), len(history)))
 
 
 def to_anthropic(message: dict[str, Any]) -> dict[str, Any]:

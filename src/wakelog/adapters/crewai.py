@@ -17,6 +17,7 @@ import enum
 import os
 import pathlib
 import uuid
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -148,7 +149,7 @@ class WakelogFlowPersistence(_StoreFields, FlowPersistence):  # type: ignore[mis
         def attempt() -> None:
             seq, now = held.log.now()
             drafts = [
-                EventDraft(ev.TurnStarted(input=method), actor="runtime"),
+                EventDraft(ev.TurnStarted(input=method), actor="runtime", source="crewai", trust="trusted"),
                 EventDraft(ev.ActionRecorded(action=f"{method}:{seq}", tool=method, params={"kind": "flow method"})),
             ]
             if patch := diff(now["data"], state, "/data"):
@@ -243,7 +244,8 @@ def _stored_state(given: dict[str, Any] | BaseModel) -> dict[str, Value]:
 
 
 def _plain(value: Any, where: str) -> Any:
-    """A value as JSON, in the form that CrewAI's own persistence writes. Other values stay, and are refused later."""
+    """A value as JSON, in the form that CrewAI's own persistence writes. A value that has none becomes its text, as
+    there, with a warning that names the place."""
     if isinstance(value, BaseModel):
         try:
             fields = value.model_dump(mode="json")
@@ -262,7 +264,10 @@ def _plain(value: Any, where: str) -> Any:
         return _plain(value.value, where)
     if isinstance(value, uuid.UUID | decimal.Decimal | pathlib.PurePath):
         return str(value)
-    return value
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    warnings.warn(f"{where} is a {type(value).__name__}, which is not JSON: its text is stored", stacklevel=2)
+    return str(value)
 
 
 def _fields(value: BaseModel) -> list[str]:

@@ -17,8 +17,8 @@ import msgspec
 
 from wakelog.adapters.item_log import PlannedItem
 from wakelog.importers.common.provider_messages import ReadMessage as ReadMessage
+from wakelog.importers.common.provider_messages import is_message, reply_blocks, said_content
 from wakelog.importers.common.provider_messages import read_message as read_message
-from wakelog.importers.common.provider_messages import reply_blocks, said_content
 from wakelog.importers.steps import CallStep, Outcome, ResultStep
 from wakelog.importers.writer.call_events import recorded_call, requested_call, settled_call, source_of, trust_of
 from wakelog.model import events as ev
@@ -113,6 +113,11 @@ class MessagePlan:
         self._reply, self._group = facts, ""
 
     @property
+    def is_open(self) -> bool:
+        """True if a turn is open after the messages, or was until the event that ended it with them."""
+        return bool(self._is_open)
+
+    @property
     def is_over(self) -> bool:
         """True if a turn is open and no call is pending."""
         return self._is_open and not self._pending
@@ -138,6 +143,8 @@ class MessagePlan:
             self._plan_result(self._with_id(answer, str(message.message.get("name") or "")), is_known)
         content = said_content(message)
         if message.role == "system":
+            if not is_message(message.message):
+                content = f"(not readable: {', '.join(message.message)})"
             self._put(ev.MessageAdded(role="system", content=content), actor="runtime")
         elif message.role == "user" and (content or not (message.answers or message.verdicts)):
             is_more = self._is_open and (not self._has_reply or bool(message.answers or message.verdicts))

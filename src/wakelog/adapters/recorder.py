@@ -20,10 +20,11 @@ import msgspec
 from wakelog.adapters.item_log import ItemLog, KeptItem, PlannedItem, check_items
 from wakelog.adapters.message_events import CallFacts, MessagePlan, ReadMessage, ReplyFacts, read_message
 from wakelog.errors import ConflictError, InvalidInputError
+from wakelog.importers.common.provider_messages import is_message
 from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.model import events as ev
 from wakelog.model.events import Cost, Effect
-from wakelog.model.json_fields import as_text, text_in
+from wakelog.model.json_fields import as_text
 from wakelog.model.parts import is_answer
 from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage, usage_of
@@ -63,10 +64,12 @@ class Recorder:
         on_edit: OnEdit = "rewind",
         effects: Mapping[str, Effect] | None = None,
         format: str = FORMAT,
+        takes_any: bool = False,
     ) -> None:
         """`on_edit` says what to do if a list differs from the recorded messages: rewind the session to the last common
         message (`rewind`), fork it there (`fork`), or raise ConflictError (`refuse`). `effects` are the effects of
-        tools by name: `{"get_weather": "read"}`; other tools count as external."""
+        tools by name: `{"get_weather": "read"}`; other tools count as external. `takes_any` accepts dicts that are not
+        messages too, such as encrypted ones: they are stored, and nothing is read from them."""
         if not isinstance(session, Session):
             raise InvalidInputError(
                 f"a Recorder records into a session, and this is a {type(session).__name__}",
@@ -77,6 +80,7 @@ class Recorder:
             _check_known(effect, Effect, f"an effect, as {tool} has")
         self.on_edit: OnEdit = on_edit
         self._format = format
+        self._takes_any = takes_any
         self._effects = dict(effects or {})
         self._digests: dict[bytes, bytes] = {}
         self._last_speaker: tuple[bytes, str] = b"", ""
@@ -226,7 +230,7 @@ class Recorder:
         used = usage if isinstance(usage, Usage) else usage_of({"usage": dict(usage)}) if usage else Usage()
         facts = self.facts(model, used) if model or used.is_known else None
         for place, each in enumerate(given):
-            value = _plain(each, place)
+            value = _plain(each, place, self._takes_any)
             if not is_answer(value) or ("usage" not in value and value.get("object") is None):
                 out.append(value)
                 continue
@@ -256,11 +260,11 @@ def _common_length(given: Sequence[ReadMessage], known: Sequence[bytes]) -> int:
     return min(len(given), len(known))
 
 
-def _plain(given: Any, place: int) -> dict[str, Any]:
+def _plain(given: Any, place: int, takes_any: bool) -> dict[str, Any]:
     """A message as plain data. Clients return objects."""
     dump = getattr(given, "model_dump", None)
     value = dump(mode="json", exclude_unset=True) if callable(dump) else given
-    if isinstance(value, dict) and (is_answer(value) or text_in(value, "role") or text_in(value, "type")):
+    if isinstance(value, dict) and (takes_any or is_answer(value) or is_message(value)):
         return value
     found = f"it has no role and no type, only {list(value)}" if isinstance(value, dict) else type(given).__name__
     raise InvalidInputError(

@@ -69,7 +69,7 @@ def words_of_turn(log: Log, turn: int) -> TurnWords | None:
             continue
         content = content_of(log, entry, field)
         text = (content if isinstance(content, str) else content_text(content)).strip()
-        if text and entry.body.get("name") == NOTICE:
+        if text and (entry.body.get("name") == NOTICE or (field == "input" and entry.header.actor == "runtime")):
             return TurnWords(turn, entry.seq, strip_agent_tags(text), entry.happened_at, "program")
         if text:
             is_spawned = bool(log.entry(1).body.get("spawner"))

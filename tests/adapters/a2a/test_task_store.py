@@ -167,6 +167,51 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.parametrize(
+    ("state", "answer", "outcome"),
+    [
+        ("TASK_STATE_COMPLETED", True, "completed"),
+        ("TASK_STATE_COMPLETED", False, "completed"),
+        ("TASK_STATE_FAILED", True, "failed"),
+        ("TASK_STATE_CANCELED", False, "interrupted"),
+        ("TASK_STATE_INPUT_REQUIRED", False, "open"),
+    ],
+)
+def test_the_turn_ends_with_its_task_and_has_its_last_status(
+    tmp_path: Path, state: str, answer: bool, outcome: str
+) -> None:
+    with wakelog.open(tmp_path) as store:
+        tasks = WakelogTaskStore(store)
+        history = [said("book a room", "m1")]
+        asyncio.run(tasks.save(task(history=history), ANN))
+        history += [said("I tried", "m2", Role.ROLE_AGENT)] if answer else []
+        asyncio.run(tasks.save(task(state=TaskState.Value(state), history=history), ANN))
+        session = store.resume(tasks.name_of("ann@x", "t1"))
+        assert session.state().turn.status == outcome
+        assert session.state().turn.number == 1
+        if outcome != "open":
+            changed = {change.pointer: change.after for change in session.diff("@1").changes}
+            assert state in str(changed["/data/status"])
+
+
+def test_a_save_is_one_commit_so_that_writers_never_mix_their_tasks(tmp_path: Path) -> None:
+    async def test() -> None:
+        with wakelog.open(tmp_path) as mine, wakelog.open(tmp_path) as theirs:
+            ours, others = WakelogTaskStore(mine), WakelogTaskStore(theirs)
+            log, before = None, 1
+            for place, at in ((ours, 1), (others, 2), (ours, 3), (others, 3), (ours, 4)):
+                await place.save(task(at=at, history=[said(f"{at}.{n}", f"m{n}") for n in range(at)]), ANN)
+                log = log or mine.resume(ours.name_of("ann@x", "t1")).log
+                assert len({entry.commit_id for entry in log.entries(after=before)}) <= 1
+                before = log.head().seq
+                for reader in (ours, others):
+                    found = await reader.get("t1", ANN)
+                    assert found is not None
+                    assert (found.status.timestamp.seconds, len(found.history)) == (at, at)
+
+    asyncio.run(test())
+
+
 def test_four_processes_lose_nothing(tmp_path: Path) -> None:
     """All tasks are in one context, which is one session."""
     place, root = str(tmp_path / "store"), Path(__file__).parents[3]

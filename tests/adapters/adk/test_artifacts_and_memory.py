@@ -215,6 +215,13 @@ def test_memory_finds_words_in_texts_without_spaces(memory) -> None:
     assert found(memory, "使う") == ["1"]
 
 
+def test_a_part_of_a_word_with_an_accent_is_no_word(memory) -> None:
+    asyncio.run(memory.add_session_to_memory(session(said("a naïve question", "1"), said("caféを飲む", "2"))))
+    assert found(memory, "naïve") == ["1"]
+    assert found(memory, "café") == ["2"]
+    assert [found(memory, word) for word in ("na", "ve", "caf")] == [[], [], []]
+
+
 def test_memories_can_be_added_by_hand(store) -> None:
     memory = WakelogMemoryService(store)
     entry = MemoryEntry(content=types.Content(parts=[text("she likes tea")]), author="me", custom_metadata={"k": 1})

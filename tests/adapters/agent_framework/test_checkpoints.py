@@ -9,6 +9,7 @@ import dataclasses
 import enum
 import subprocess
 import sys
+import threading
 import types
 import uuid
 import zoneinfo
@@ -419,7 +420,7 @@ def test_a_workflow_is_resumed_from_our_storage_by_another_one(store) -> None:
     state = session.state()
     assert state.pending_actions == {}
     assert state.data["state"]["seen"] == ["tea"]
-    assert state.turn.status == "completed"
+    assert (state.turn.status, session.messages()[0].role, session.messages()[0].text) == ("completed", "user", "tea")
     changed = {change.pointer for change in session.diff("@1").changes}
     assert any(pointer.startswith("/data") for pointer in changed)
     assert session.verify().ok
@@ -436,6 +437,24 @@ def test_a_large_state_is_stored_once(store) -> None:
     asyncio.run(test())
     sizes = [len(e.record.body) for e in store.resume("agent-framework-workflow/flow").log.entries()]
     assert max(sizes[1:]) < 1000
+
+
+def test_a_save_that_is_cancelled_ends_before_a_later_one_begins(store, monkeypatch) -> None:
+    storage, begun, go_on = WakelogCheckpointStorage(store), threading.Event(), threading.Event()
+
+    monkeypatch.setattr(storage, "_save", lambda checkpoint: begun.set() or go_on.wait(30))  # type: ignore[func-returns-value, redundant-expr]
+
+    async def run() -> None:
+        task = asyncio.create_task(storage.save(WorkflowCheckpoint(workflow_name="w", graph_signature_hash="h")))
+        assert await asyncio.to_thread(begun.wait, 30)
+        task.cancel()
+        await asyncio.sleep(0)
+        assert not task.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
 
 
 def test_a_rewind_makes_an_earlier_checkpoint_the_latest(store) -> None:

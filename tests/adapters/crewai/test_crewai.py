@@ -137,16 +137,28 @@ def test_a_state_comes_back_in_the_form_that_its_model_reads(persistence) -> Non
 
 class Opaque(BaseModel):
     model_config = ConfigDict(arbitrary_types_allowed=True)
-    parts: list[Any] = [1, object()]
+    id: str = "f1"
+    parts: list[Any] = [1, len]
 
 
-def test_a_value_that_cannot_be_stored_is_refused_with_its_path(store) -> None:
-    persistence = WakelogFlowPersistence(store)
-    with pytest.raises(InvalidInputError, match=r"state\.parts\[1\]"):
-        persistence.save_state("f1", "first", Opaque())
-    for state, path in (({"a": {"b": [object()]}}, r"state\.a\.b\[0\]"), ({"a": b"x"}, r"state\.a")):
-        with pytest.raises(InvalidInputError, match=path):
+def test_a_value_that_is_not_json_is_stored_as_its_text_with_a_warning_that_names_it(tmp_path, store) -> None:
+    """As in CrewAI's own persistence, which does not say so."""
+    theirs, persistence = SQLiteFlowPersistence(str(tmp_path / "flows.db")), WakelogFlowPersistence(store)
+    for state, path in (
+        (Opaque(), r"state\.parts\[1\]"),
+        ({"a": {"b": [len]}}, r"state\.a\.b\[0\]"),
+        ({"a": b"x"}, ""),
+    ):
+        with pytest.warns(UserWarning, match=rf"{path}.* its text is stored"):
             persistence.save_state("f1", "first", state)
+        theirs.save_state("f1", "first", state)
+        assert persistence.load_state("f1") == theirs.load_state("f1")
+
+
+def test_a_key_that_is_not_json_is_refused(store) -> None:
+    persistence = WakelogFlowPersistence(store)
+    with pytest.raises(InvalidInputError, match=r"state\.a cannot be stored"):
+        persistence.save_state("f1", "first", {"a": {(1, 2): 3}})
     assert persistence.load_state("f1") is None
 
 
@@ -176,6 +188,9 @@ def test_each_method_of_a_flow_is_a_turn_that_says_what_it_changed(store) -> Non
     ]
     assert any(c.pointer.startswith("/data/rows") for c in session.diff("@2").changes)
     assert not any(c.pointer == "/data/n" for c in session.diff("@2").changes)
+    why = session.why("/data/rows")
+    assert why.asked is not None
+    assert (why.asked.by, {origin.source for origin in why.origins}) == ("program", {"crewai", "tool:second"})
     again = Report()
     assert again.kickoff(inputs={"id": flow.state.id}) == "two"
     assert len(again.state.rows) == 2

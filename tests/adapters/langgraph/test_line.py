@@ -207,3 +207,30 @@ def test_what_a_run_stored_is_there_when_it_ends(tmp_path: Path, durability: str
             assert counting(other).get_state(THREAD).values["done"] == [str(m) for m in range(n + 1)]
         found = [each.metadata["source"] for each in other.list(THREAD)]
         assert found.count("input") == (0 if durability == "exit" else 5)
+
+
+@pytest.mark.parametrize("source", ["loop", "fork"])
+def test_writes_stored_before_their_checkpoint_stay_until_it_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    """On a slow disk a run is some steps ahead of what is stored. A fork rewinds the session to an earlier state."""
+    monkeypatch.setattr(thread_log, "_WAIT_ALONE_S", 0.0)
+    monkeypatch.setattr(thread_log, "_WAIT_FOR_BASE_S", (0.0,))
+    asked: tuple[str, str, Any] = ("t1", "__interrupt__", [])
+    answered = ("t2", "x", "2")
+    with WakelogSaver(tmp_path) as saver:
+        put(saver, "a", "")
+        for task, channel, value in (asked, answered):
+            saver.put_writes(place("c"), [(channel, value)], task)
+        put(saver, "b", "a")
+        put(saver, "c", "a" if source == "fork" else "b", source)
+        with WakelogSaver(tmp_path) as other:
+            for found in (other.get_tuple(THREAD), other.get_tuple(place("c"))):
+                assert found is not None
+                assert found.pending_writes == [asked, answered]
+        saver.put_writes(place("c"), [("x", "1")], "t1")
+        put(saver, "d", "c")
+        kept = saver.get_tuple(place("c"))
+        assert kept is not None
+        assert kept.pending_writes == [asked, ("t1", "x", "1"), answered]
+        assert list(saver.session("t").log.state()["data"]["$langgraph"]["writes"]) == []

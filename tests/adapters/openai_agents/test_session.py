@@ -281,6 +281,26 @@ def test_a_compaction_replaces_what_the_model_saw_and_only_if_nobody_has_added_t
     assert ours[0] == ("user", None, "old")
 
 
+def test_items_that_the_sdk_encrypted_are_kept_and_nothing_is_read_from_them(store: Store) -> None:
+    """`EncryptedSession` gives these to the session below it."""
+    sealed = [{"__enc__": 1, "v": 1, "kid": "hkdf-v1", "payload": f"token {n}"} for n in range(3)]
+
+    async def run() -> None:
+        session = WakelogSession("sealed", store)
+        await session.add_items(sealed[:2])
+        await session.add_items(sealed[2:])
+        assert await WakelogSession("sealed", store).get_items() == sealed
+        assert await session.get_items(2) == sealed[1:]
+        assert await session.pop_item() == sealed[2]
+        assert await session._atomic_replace_items(sealed[:1])
+        assert await session.get_items() == sealed[:1]
+
+    asyncio.run(run())
+    session = store.resume("sealed")
+    assert session.state().turn.number == 0
+    assert [message.text for message in session.messages()] == ["(not readable: __enc__, v, kid, payload)"]
+
+
 def test_settings_that_were_set_as_a_dict_hold(store: Store) -> None:
     async def run() -> None:
         session: Any = WakelogSession("s", store)

@@ -248,6 +248,24 @@ def test_a_branch_is_a_rewind_and_can_be_gone_back_to(store: Store) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("theirs", [False, True])
+def test_a_deleted_conversation_can_be_started_again_from_a_fork_of_it(store: Store, theirs: bool) -> None:
+    async def run() -> None:
+        conversations: Any = InMemoryConversationStore() if theirs else WakelogConversationStore(store)
+        await conversations.save(Conversation(conversation_id="a", messages=MESSAGES[:2]), scope="old")
+        await conversations.fork("a", new_conversation_id="b", scope="new")
+        await conversations.delete("a")
+        again = await conversations.fork("b", new_conversation_id="a")
+        assert again.messages == MESSAGES[:2]
+        again.messages.append(MESSAGES[2])
+        await conversations.save(again)
+        loaded = await conversations.load("a", scope="new")
+        assert loaded is not None
+        assert loaded.messages == MESSAGES[:3]
+
+    asyncio.run(run())
+
+
 def test_a_fork_is_a_fork_and_outlives_its_source(store: Store) -> None:
     async def run() -> None:
         conversations = WakelogConversationStore(store)

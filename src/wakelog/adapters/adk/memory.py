@@ -6,6 +6,7 @@ session is added several times. A deleted memory is erased, and does not come ba
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -223,4 +224,9 @@ def _memory(log: Log, message: Entry, about: Entry) -> KeptMemory:
 def _words(text: str) -> set[str]:
     """The words of a text in lower case. A word of mixed scripts also adds its runs of Latin letters."""
     words = {word.lower() for word in _WORD.findall(unicodedata.normalize("NFC", text))}
-    return words | {run for word in words if not word.isascii() for run in re.findall(r"[a-z0-9_]+", word)}
+    mixed = [word for word in words if not word.isascii()]
+    return words | {"".join(run) for word in mixed for latin, run in itertools.groupby(word, _is_latin) if latin}
+
+
+def _is_latin(letter: str) -> bool:
+    return letter.isascii() or unicodedata.name(letter, "").startswith("LATIN")

@@ -26,7 +26,7 @@ from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
-from wakelog.runtime.bridge import in_thread
+from wakelog.runtime.bridge import in_thread, in_thread_to_the_end
 from wakelog.state.diff import diff
 from wakelog.state.fold import Fold
 from wakelog.timeline.messages import content_of
@@ -76,7 +76,7 @@ class WakelogCheckpointStorage(LogsAdapter):
         return compound_name(WORKFLOWS, workflow_name)
 
     async def save(self, checkpoint: WorkflowCheckpoint) -> str:
-        return await in_thread(self._save, checkpoint)
+        return await in_thread_to_the_end(self._save, checkpoint)
 
     async def load(self, checkpoint_id: str) -> WorkflowCheckpoint:
         return await in_thread(self._load, checkpoint_id)
@@ -85,7 +85,7 @@ class WakelogCheckpointStorage(LogsAdapter):
         return await in_thread(lambda: [checkpoint for _, checkpoint in self._all(workflow_name)])
 
     async def delete(self, checkpoint_id: str) -> bool:
-        return await in_thread(self._delete, checkpoint_id)
+        return await in_thread_to_the_end(self._delete, checkpoint_id)
 
     async def get_latest(self, *, workflow_name: str) -> WorkflowCheckpoint | None:
         return await in_thread(self._latest, workflow_name)
@@ -212,7 +212,8 @@ def _drafts(
         yield EventDraft(ev.TurnEnded(outcome="interrupted"), actor="runtime")
         is_open = False
     if not is_open:
-        yield EventDraft(ev.TurnStarted(), actor="runtime")
+        given = _given(checkpoint)
+        yield EventDraft(ev.TurnStarted(input=given or None), actor="user" if given else "runtime")
     waiting = {action for action, pending in parts["pending_actions"].items() if pending["tool"] == "input"}
     for request, event in checkpoint.pending_request_info_events.items():
         if request not in waiting:
@@ -221,6 +222,16 @@ def _drafts(
         yield EventDraft(ev.InputAnswered(request=request, answer=None), actor="user")
     if patch := diff(before, {**before, **data}, "/data"):
         yield EventDraft(ev.StatePatched(patch=patch, why=f"superstep {checkpoint.iteration_count}"))
+
+
+def _given(checkpoint: WorkflowCheckpoint) -> str:
+    """The text that a run was started with, if it was one: it is on its way in the first checkpoint."""
+    sent = [message.data for waiting in checkpoint.messages.values() for message in waiting]
+    if checkpoint.previous_checkpoint_id or len(sent) != 1:
+        return ""
+    parts = sent[0] if isinstance(sent[0], list) else sent
+    texts = [part if isinstance(part, str) else getattr(part, "text", None) for part in parts]
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def _prompt(event: Any) -> str:

@@ -156,9 +156,12 @@ class ThreadCopy:
         fresh.graphs, fresh.writes, fresh.earlier_writes = dict(self.graphs), dict(self.writes), {**self.earlier_writes}
         return fresh
 
-    def put(self, ns: str, draft: CheckpointDraft, new_versions: dict[str, Any]) -> tuple[Delta, Delta, Delta]:
-        """Moves on to a checkpoint. Returns the operations that lead there, in order: those that create missing parts,
-        those on channels, and those on the rest."""
+    def put(
+        self, ns: str, draft: CheckpointDraft, new_versions: dict[str, Any], ahead: dict[str, Any]
+    ) -> tuple[Delta, Delta, Delta]:
+        """Moves on to a checkpoint. `ahead` are the writes that wait for checkpoints that are not stored yet. Returns
+        the operations that lead there, in order: those that create missing parts, those on channels, and those on the
+        rest."""
         new_parts: Delta = self._created_root()
         ops: Delta = []
         graph, path = self.graphs.get(ns), graph_path(ns)
@@ -175,7 +178,7 @@ class ThreadCopy:
                 ops.append({"op": "add", "path": f"{path}/seen/{escape(node)}", "value": seen})
         ops.append({"op": "add", "path": f"{path}/checkpoint", "value": draft.header})
         self.graphs[ns] = GraphCopy(draft.header, draft.versions, draft.seen, channels)
-        ops += self._cleanup(ns, draft)
+        ops += self._cleanup(ns, draft, ahead)
         return new_parts, changes, ops
 
     def _created_root(self) -> Delta:
@@ -205,16 +208,20 @@ class ThreadCopy:
             changes += ops
         return channels, changes
 
-    def _cleanup(self, ns: str, draft: CheckpointDraft) -> Delta:
-        """Removes writes that the checkpoint includes now, and subgraphs of tasks that ended."""
+    def _cleanup(self, ns: str, draft: CheckpointDraft, ahead: dict[str, Any]) -> Delta:
+        """Removes writes that the checkpoint includes now, and subgraphs of tasks that ended. After a rewind, the
+        writes that are ahead are added again."""
         own, parent = checkpoint_key(ns, draft.id), checkpoint_key(ns, draft.parent)
         ops: Delta = []
         self._keep_earlier(parent, self.writes.get(parent, {}))
-        for key in [key for key in self.writes if (key == parent if ns else key != own)]:
+        for key in [key for key in self.writes if key == parent or not (ns or key == own or key in ahead)]:
             writes = self.writes.pop(key)
             if key in self.earlier_writes:
                 self._keep_earlier(key, writes)
             ops.append({"op": "remove", "path": f"{ROOT}/writes/{escape(key)}"})
+        for key in ahead.keys() - self.writes.keys():
+            self.writes[key] = ahead[key]
+            ops.append({"op": "add", "path": f"{ROOT}/writes/{escape(key)}", "value": ahead[key]})
         if not ns:
             for name in [name for name in self.graphs if is_for_one_task(name)]:
                 del self.graphs[name]

@@ -156,7 +156,7 @@ class ThreadLog(ThreadReads):
         events = RunEvents(thread, self._costs, self._log.clock())
         if back_to:
             events.abandon(after=back_to)
-        self._add_checkpoint(new, thread, copy.removed, events)
+        self._add_checkpoint(new, thread, copy, events)
         if base is not copy or graph is None or graph.id != draft.parent:
             thread.earlier_writes = {}  # others may have written on its parent
         drafts = events.finish()
@@ -173,18 +173,16 @@ class ThreadLog(ThreadReads):
             new.sealed = self._log.put_in_line(*drafts, expect=copy.seq, commit_id=name)
             self._remember(thread, new.sealed.commit.last)
 
-    def _add_checkpoint(
-        self, new: QueuedCheckpoint, thread: ThreadCopy, removed: dict[str, Any], events: RunEvents
-    ) -> None:
-        """Moves `thread` on to a checkpoint and adds the events that tell of it."""
+    def _add_checkpoint(self, new: QueuedCheckpoint, thread: ThreadCopy, now: ThreadCopy, events: RunEvents) -> None:
+        """Moves `thread` on to a checkpoint and adds the events that tell of it. `now` is the thread before."""
         ns, draft = new.ns, new.draft
         later = [writes for writes in new.writes if writes.key == new.key]
         patch = self._add_writes([writes for writes in new.writes if writes not in later], thread, events)
         nodes = thread.nodes_of(new.parent_key)
-        new_parts, channels, rest = thread.put(ns, draft, new.new_versions)
-        if thread.removed != removed:  # what was removed stays removed after a rewind
-            thread.removed = removed
-            rest.append({"op": "add", "path": f"{ROOT}/removed", "value": removed})
+        new_parts, channels, rest = thread.put(ns, draft, new.new_versions, self._ahead(now, new.parent_key))
+        if thread.removed != now.removed:  # what was removed stays removed after a rewind
+            thread.removed = now.removed
+            rest.append({"op": "add", "path": f"{ROOT}/removed", "value": now.removed})
         events.add_checkpoint(ns, draft, channels, is_readable=self._codec.is_readable)
         rest += self._add_writes(later, thread, events)
         step = f"step {draft.step}" if type(draft.step) is int else "checkpoint"
@@ -392,6 +390,16 @@ class ThreadLog(ThreadReads):
         graph = known.graphs.get(writes.ns)
         is_known = (graph is not None and graph.id == writes.checkpoint) or writes.key in known.earlier_writes
         return is_known or bool(self._seq_of(writes.ns, writes.checkpoint))
+
+    def _ahead(self, now: ThreadCopy, parent: str) -> dict[str, Any]:
+        """The stored writes whose checkpoints are not stored yet: on a slow disk, LangGraph is some steps ahead."""
+        known = {parent, *now.earlier_writes, *(checkpoint_key(ns, graph.id) for ns, graph in now.graphs.items())}
+        ahead = {}
+        for key in now.writes.keys() - known:
+            id, _, ns = key.partition("|")
+            if not self._seq_of(ns, id):
+                ahead[key] = now.writes[key]
+        return ahead
 
     # Removal
 

@@ -174,11 +174,15 @@ class WakelogSession(StoreUser):
 
     def _open(self) -> Recorder:
         if self._recorder is None:
-            self._recorder = Recorder(self._main_session(), effects=self._effects, format=FORMAT)
+            self._recorder = self._record(self._main_session())
         return self._recorder
 
+    def _record(self, session: Session[Any]) -> Recorder:
+        # The SDK's EncryptedSession gives items that only it can read.
+        return Recorder(session, effects=self._effects, format=FORMAT, takes_any=True)
+
     def _switch(self, session: Session[Any], branch: str) -> None:
-        self._recorder = Recorder(session, effects=self._effects, format=FORMAT)
+        self._recorder = self._record(session)
         self._branch = branch
         self._offered_from = self._shown_from = 0
 

@@ -23,7 +23,7 @@ from wakelog.adapters.pydantic_ai.capability import WakelogCapability
 if TYPE_CHECKING:
     from wakelog.adapters.pydantic_ai.conversation_store import WakelogConversationStore
 
-frameworks.warn_outside("pydantic-ai-slim", oldest="2.0.0", newest="2.66.0")
+frameworks.warn_outside("pydantic-ai-slim", oldest="2.0.0", newest="2.68.0")
 _ = _framework
 
 __all__ = ["WakelogCapability", "WakelogConversationStore"]

@@ -203,7 +203,7 @@ class WakelogConversationStore(StoreUser, ConversationStore):  # type: ignore[mi
         seq, state = log.session.log.now()
         if seq != log.seen:
             raise ConflictError(f"session {log.session.id} moved on", kind="head-moved")
-        current = _in_view(log, _parse_record(state["data"].get(RECORD), record.conversation_id))
+        current = _in_view(log, _parse_record(log, state["data"].get(RECORD), record.conversation_id))
         if (current.revision if current is not None else None) != expected:
             raise ConversationConflict(record.conversation_id)
         start = given[0][1]["parent_id"] if given else record.head_id
@@ -229,7 +229,8 @@ class WakelogConversationStore(StoreUser, ConversationStore):  # type: ignore[mi
                 raise ConversationConflict(conversation_id)
             session = self.session(conversation_id)
             seq, state = session.log.now()
-            current = _in_view(self._log(session), _parse_record(state["data"].get(RECORD), conversation_id))
+            log = self._log(session)
+            current = _in_view(log, _parse_record(log, state["data"].get(RECORD), conversation_id))
             if current is None or current.revision != expected:
                 raise ConversationConflict(conversation_id)
             try:
@@ -267,7 +268,7 @@ def _record_of(log: MessageLog, conversation_id: str | None = None) -> Any:
     log.refresh(0)
     data = log.session.log.state()["data"]
     stored = data.get(RECORD) if isinstance(data, dict) else None
-    return _in_view(log, _parse_record(stored, conversation_id, log.session.name))
+    return _in_view(log, _parse_record(log, stored, conversation_id))
 
 
 def _in_view(log: MessageLog, record: Any) -> Any:
@@ -279,11 +280,15 @@ def _in_view(log: MessageLog, record: Any) -> Any:
     return record
 
 
-def _parse_record(stored: Value, conversation_id: str | None, name: str = "") -> Any:
-    """The record in a session's data; None if it is the parent's, which a fork has until its own is written."""
+def _parse_record(log: MessageLog, stored: Value, conversation_id: str | None) -> Any:
+    """The record in a session's data; None if it is the parent's, which a fork has until its own is written. The parent
+    may have had the same id: it was deleted, and a fork of its fork has its name now."""
     if not isinstance(stored, dict):
         return None
     is_own = stored.get("conversation_id") == conversation_id
     if conversation_id is None:
-        is_own = name_of_id(str(stored.get("conversation_id"))) == name
-    return _records.validate_python(from_stored(stored)) if is_own else None
+        is_own = name_of_id(str(stored.get("conversation_id"))) == log.session.name
+    inherited = log.data_at_fork.get(RECORD) if is_own else None
+    if not is_own or (isinstance(inherited, dict) and inherited["revision"] == stored["revision"]):
+        return None
+    return _records.validate_python(from_stored(stored))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,13 @@ class MessageLog(ItemLog):
         super().__init__(session, FORMAT)
         self._effects = dict(effects or {})
         self._costs = ReplyCosts(session.store) if isinstance(session.store, Store) else None
+
+    @functools.cached_property
+    def data_at_fork(self) -> dict[str, Value]:
+        """The session's data where it was forked; empty if it is not a fork."""
+        inherited = self.session.log.segments[:-1]
+        data = self.session.log.state(inherited[-1].last)["data"] if inherited else {}
+        return data if isinstance(data, dict) else {}
 
     def plan_messages(
         self,

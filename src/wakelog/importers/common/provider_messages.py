@@ -81,7 +81,14 @@ def message_shape(message: Mapping[str, Any]) -> MessageShape:
     return "anthropic" if kinds & (_ANTHROPIC - {"text", "image"}) or kind == "message" else "chat"
 
 
+def is_message(value: dict[str, Any]) -> bool:
+    """True if it has a role or a type, as every message does."""
+    return bool(text_in(value, "role") or text_in(value, "type"))
+
+
 def read_message(message: dict[str, Any], effects: Mapping[str, Effect] | None = None) -> ReadMessage:
+    if not is_message(message):  # what it says is unknown: it may be encrypted
+        return ReadMessage(message, "system", None)
     if (approval := _read_approval(message, effects or {})) is not None:
         return approval
     hosted = _read_hosted_call(message, effects or {})
