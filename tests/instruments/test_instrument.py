@@ -249,6 +249,8 @@ def test_another_try_after_an_error_stays_in_the_turn(recorded: Recorded, remote
     ask_chat(remote, CHAT.first())
     assert [e.kind for e in recorded.of("action.failed", "action.succeeded")] == ["action.failed", "action.succeeded"]
     assert len(recorded.of("turn.started")) == len(recorded.of("message.added")) == 1
+    (ended,) = recorded.of("turn.ended")
+    assert (ended.body.get("outcome", "completed"), ended.body.get("error")) == ("completed", None)
 
 
 def test_a_turn_that_failed_for_good_ends_as_failed(recorded: Recorded, remote: Provider) -> None:
