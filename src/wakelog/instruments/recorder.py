@@ -164,6 +164,7 @@ class ConversationRecorder:
         if conversation.lane is None and lane.last is not None:
             new_items = request.items[lane.last.count_shared(request) :]
         self._note_gap(lane)
+        conversation.adopt_ids(new_items)
         results = conversation.results(new_items)
         drafts = self._drafts(lane, conversation, request, new_items, results)
         if drafts:
