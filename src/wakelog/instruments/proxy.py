@@ -23,7 +23,7 @@ import urllib3
 
 from wakelog.codec.lines import TOO_LONG, ServerSentEvents
 from wakelog.errors import UnsupportedError
-from wakelog.instruments.body_encoding import decoded_body, stream_decoder
+from wakelog.instruments.compressed_body import decoded_body, stream_decoder
 from wakelog.instruments.endpoints import Endpoints
 from wakelog.instruments.model_request import read_request, shape_of
 from wakelog.instruments.recorder import ConversationRecorder, PassingCall

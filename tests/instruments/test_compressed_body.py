@@ -17,7 +17,7 @@ from tests.instruments.apis import ANSWER, APIS, CALL, QUESTION, Api
 from tests.instruments.conftest import Recorded, Through
 from tests.runtime.providers import Provider
 from wakelog.errors import UnsupportedError
-from wakelog.instruments.body_encoding import decoded_body
+from wakelog.instruments.compressed_body import decoded_body
 
 LIMIT = 1 << 20
 ASKED = {"model": "m", "messages": [{"role": "user", "content": QUESTION}]}
