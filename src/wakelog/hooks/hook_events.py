@@ -118,11 +118,11 @@ class HookedSession:
         elif event in _CALLS:
             if not self._has_transcript:
                 _CALLS[event](self, data, record)
-            elif event == "BeforeTool":
-                self._held[f"call {_call_key(data)}"] = record
-            elif event != "PreToolUse":
+            elif event in ("BeforeTool", "PreToolUse"):
+                self._held[_held_key(data)] = record
+            else:
                 self._answer_question(data, "allow")
-                self._held.pop(f"call {_call_key(data)}", None)
+                self._held.pop(_held_key(data), None)
         elif not self._has_transcript or event not in _IN_TRANSCRIPT:
             self._keep_unknown(event, data)
         if record.is_cut and not self._has_transcript:
@@ -322,6 +322,9 @@ class HookedSession:
     # People
 
     def _question(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        # Whether the call runs is up to the answer, so it does not count as running any more.
+        same = [key for key, held in self._held.items() if call_key(held.data) == call_key(data)]
+        self._held.pop(same[-1] if same else "", None)
         tool = text_in(data, "tool_name") or "a tool"
         given = storable(data.get("tool_input"))
         request = f"{QUESTION}{hash_value(given)[:12]}-{record.key[:8]}"
@@ -386,8 +389,25 @@ class HookedSession:
                 self._put(event, actor="tool")
 
 
-def _call_key(data: dict[str, Any]) -> str:
+def _held_key(data: dict[str, Any]) -> str:
+    return f"call {text_in(data, 'tool_use_id') or call_key(data)}"
+
+
+def call_key(data: dict[str, Any]) -> str:
+    """Identifies what is called, for records without an id."""
     return f"{text_in(data, 'tool_name')} {hash_value(storable(data.get('tool_input')))}"
+
+
+def calls_that_ran(records: Iterable[SpooledRecord]) -> set[str]:
+    """The calls that an agent started without asking anybody. Of those that it asked about, hooks do not tell."""
+    started: dict[str, str] = {}
+    for record in records:
+        if record.event == "PreToolUse":
+            started[text_in(record.data, "tool_use_id")] = call_key(record.data)
+        elif record.event == "PermissionRequest":
+            asked = next((id for id in reversed(started) if started[id] == call_key(record.data)), "")
+            started.pop(asked, None)
+    return set(started)
 
 
 def _error_of(data: dict[str, Any], output: Value) -> ev.Failure | None:

@@ -22,14 +22,14 @@ import msgspec
 from wakelog.errors import InvalidInputError, NotFoundError, UnsupportedError, WakelogError
 from wakelog.hooks import spool
 from wakelog.hooks.agents import AGENTS
-from wakelog.hooks.hook_events import HELD_US, KNOWN_EVENTS, SETTLE_US, HookedSession
+from wakelog.hooks.hook_events import HELD_US, KNOWN_EVENTS, SETTLE_US, HookedSession, calls_that_ran
 from wakelog.hooks.installation import receipts, store_for
 from wakelog.hooks.shell_changes import changes_by_call
 from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take_file
 from wakelog.hooks.subagents import Subagent, SubagentEvents, spawner_of, subagent_origin, subagent_transcripts
 from wakelog.importers.transcript_import import import_transcript
 from wakelog.importers.writer.hook_capture import CAPTURE
-from wakelog.importers.writer.observed_files import FileChanges
+from wakelog.importers.writer.observed_calls import FileChanges
 from wakelog.importers.writer.origins import session_name
 from wakelog.importers.writer.told_subagents import ToldSubagents
 from wakelog.log import Log
@@ -126,6 +126,7 @@ class _SessionIntake:
         self._records = records
         self._origin = records[0].origin
         self._written: set[str] = set()
+        self._ran = calls_that_ran(records)
         self._is_unreadable = False
         self._subagents: list[Subagent] = []
         self._name = session_name(store, self._agent.label, self._origin)
@@ -199,7 +200,7 @@ class _SessionIntake:
     def _import_file(self, path: Path, changes: FileChanges) -> bool:
         """Imports a file. Returns whether it is of this session."""
         try:
-            report = import_transcript(self._store, path, changes=changes)
+            report = import_transcript(self._store, path, changes=changes, ran=self._ran)
         except UnsupportedError:
             self._is_unreadable = True  # only hooks are left
             return False
@@ -215,7 +216,7 @@ class _SessionIntake:
         has_ended = self._store.is_open(name) and self._store.resume(name).status in ("closed", "archived")
         if not has_ended or any(text_in(record.data, "agent_id") == id for record in self._records):
             with contextlib.suppress(UnsupportedError, InvalidInputError):  # it may be half written
-                import_transcript(self._store, path, changes=changes)
+                import_transcript(self._store, path, changes=changes, ran=self._ran)
         if self._store.is_open(name):
             self._subagents.append(Subagent(id, self._store.resume(name)))
 

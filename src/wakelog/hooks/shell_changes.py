@@ -11,7 +11,7 @@ import msgspec
 from wakelog.files.project import project_folder
 from wakelog.hooks.spool_files import SpooledRecord
 from wakelog.importers.common.file_changes import file_change
-from wakelog.importers.writer.observed_files import call_by_command
+from wakelog.importers.writer.observed_calls import call_by_command
 from wakelog.model import events as ev
 from wakelog.model.json_fields import as_dict, text_in
 

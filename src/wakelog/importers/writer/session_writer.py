@@ -31,7 +31,7 @@ from wakelog.importers.writer.hook_capture import CAPTURE, HookedCalls, rewind_h
 from wakelog.importers.writer.image_artefacts import extract_images
 from wakelog.importers.writer.import_commit import ImportCommit
 from wakelog.importers.writer.imported_records import ImportedRecords, read_imported
-from wakelog.importers.writer.observed_files import ObservedFiles
+from wakelog.importers.writer.observed_calls import ObservedCalls
 from wakelog.importers.writer.open_calls import OpenCalls
 from wakelog.importers.writer.origins import is_deleted, open_session, reopen_session, session_name
 from wakelog.importers.writer.reply_costs import ReplyCosts
@@ -83,7 +83,7 @@ class SessionWriter:
             self.session = store.resume(self.name)
             self._seen = self.session.head.seq
             self.known = read_imported(self.session.log)
-        self.observed = ObservedFiles({})
+        self.observed = ObservedCalls({})
         self.again = False
         self.deleted: list[str] = []
         """Sub-agents whose sessions were deleted. They are imported only with `again`."""
@@ -250,7 +250,7 @@ class SessionWriter:
             case st.CallStep():
                 self._calls.add(step)
             case st.ResultStep():
-                self._write_result(step)
+                self._write_result(self.observed.corrected(step))
             case st.ReturnStep():
                 self._put_all(self._subagents.returned(self._child(step.child), step.outcome, step.output))
             case st.TurnEndStep():
