@@ -102,11 +102,9 @@ class HookedSession:
         if event in _ENDS and text_in(data, "agent_id"):
             event = "SubagentPrompt" if event in _PROMPTS else "SubagentEnd"  # its own transcript has the turn
         if event in _ENDS:
-            # Without a terminal nobody is asked, and the program denies it.
-            self._close_questions(QUESTION, "deny", "the call did not run", by="")
-            self._drop_held(is_over=event == "SessionEnd")
+            self._cut_off(None if event == "SessionEnd" else "")
         elif event == "SessionStart" and text_in(data, "source") not in _GOES_ON:
-            self._drop_held(is_over=True)  # the agent restarts: it was killed, and no hook reported that
+            self._drop_held(None)  # the agent restarts: it was killed, and no hook reported that
             if self._subagents is not None:
                 self._put_of_subagents(self._subagents.left(self._at))
         make = _MAKERS.get(event)
@@ -191,6 +189,8 @@ class HookedSession:
     # Sub-agents
 
     def _subagent_stop(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        if id := text_in(data, "agent_id"):
+            self._cut_off(id)
         if self._subagents is not None:
             self._put_of_subagents(self._subagents.stopped(text_in(data, "agent_id")))
         elif not self._has_transcript:
@@ -327,7 +327,7 @@ class HookedSession:
         self._held.pop(same[-1] if same else "", None)
         tool = text_in(data, "tool_name") or "a tool"
         given = storable(data.get("tool_input"))
-        request = f"{QUESTION}{hash_value(given)[:12]}-{record.key[:8]}"
+        request = f"{_question_about(data)}{record.key[:8]}"
         self._put(
             ev.InputRequested(request=request, prompt=f"Allow {tool}: {summarise(given)}", options=("allow", "deny")),
             actor="runtime",
@@ -346,19 +346,31 @@ class HookedSession:
 
     def _answer_question(self, data: dict[str, Any], answer: str) -> None:
         """A call that ran was allowed; one that was denied was not."""
-        self._close_questions(f"{QUESTION}{hash_value(storable(data.get('tool_input')))[:12]}-", answer)
+        self._close_questions(re.escape(_question_about(data)), answer)
 
-    def _close_questions(self, prefix: str, answer: str, why: str = "", by: str = "user") -> None:
-        for request in [each for each in self._pending if each.startswith(prefix)]:
+    def _close_questions(self, pattern: str, answer: str, why: str = "", by: str = "user") -> None:
+        for request in [each for each in self._pending if re.match(pattern, each)]:
             del self._pending[request]
             self._put(ev.InputAnswered(request=request, answer=answer, by=by, why=why), actor=by or "runtime")
 
-    def _drop_held(self, *, is_over: bool) -> None:
-        """A call that was running when the agent ended. Gemini's transcript does not have it, so only its hook reports
-        it."""
-        held, self._held = self._held, {}
-        self._shell_calls.running.clear()
-        for record in held.values() if is_over else ():
+    def _cut_off(self, agent: str | None) -> None:
+        """The turn of an agent is over: the main one (empty), a sub-agent by its id, or all of them (None)."""
+        questions = QUESTION if agent is None else _questions_of(agent)
+        # Without a terminal nobody is asked, and the program denies it.
+        self._close_questions(questions, "deny", "the call did not run", by="")
+        self._drop_held(agent)
+
+    def _drop_held(self, agent: str | None) -> None:
+        """A call that was running when the program ended. Gemini's transcript does not have it, so only its hook
+        reports it."""
+
+        def is_dropped(record: SpooledRecord) -> bool:
+            return agent is None or text_in(record.data, "agent_id") == agent
+
+        dropped = [record for record in self._held.values() if is_dropped(record)]
+        self._held = {key: record for key, record in self._held.items() if not is_dropped(record)}
+        self._shell_calls.drop(is_dropped)
+        for record in dropped if agent is None else ():
             if record.event == "BeforeTool":
                 self._record_cut_off(record)
 
@@ -387,6 +399,17 @@ class HookedSession:
         if ended is not None and ended.name not in self.written_files:
             for event in ended.changes:
                 self._put(event, actor="tool")
+
+
+def _questions_of(agent: str) -> str:
+    """A pattern for the questions of an agent, the main one if empty."""
+    return re.escape(f"{QUESTION}{agent}-") if agent else f"{QUESTION}[0-9a-f]{{12}}-[0-9a-f]{{8}}$"
+
+
+def _question_about(data: dict[str, Any]) -> str:
+    """How the name of a question about a call begins."""
+    agent = text_in(data, "agent_id")
+    return f"{QUESTION}{agent}{'-' if agent else ''}{hash_value(storable(data.get('tool_input')))[:12]}-"
 
 
 def _held_key(data: dict[str, Any]) -> str:

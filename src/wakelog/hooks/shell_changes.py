@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -57,6 +57,10 @@ class ShellCalls:
     def __init__(self) -> None:
         self.running: dict[str, SpooledRecord] = {}
         self._count: Counter[str] = Counter()
+
+    def drop(self, is_dropped: Callable[[SpooledRecord], bool]) -> None:
+        """Forgets commands that were cut off."""
+        self.running = {key: record for key, record in self.running.items() if not is_dropped(record)}
 
     def take(self, record: SpooledRecord) -> ShellCall | None:
         """The call that ended with this record."""
