@@ -1,4 +1,5 @@
-"""Calls of a sub-agent that works in the background: the turns of its parent end while they run."""
+"""Calls of a sub-agent that works in the background: the turns of its parent end while they run. And questions to a
+person, which wait longer than a turn, too."""
 
 import json
 from pathlib import Path
@@ -10,6 +11,7 @@ import wakelog
 from tests.hooks.test_subagents import CHILD, Claude, told
 from tests.importers.claude import NAME
 from wakelog.hooks.shell_files import files_around
+from wakelog.importers.transcript_import import import_transcript
 
 MAKE = {"tool_name": "Bash", "tool_input": {"command": "make count > count.txt"}}
 
@@ -76,3 +78,27 @@ def test_a_question_of_the_main_agent_leaves_its_open(agent: Claude) -> None:
         session = store.resume(NAME)
         assert [a["answer"] for a in told(session, "input.answered")] == ["allow"]
         assert len(told(session, "input.requested")) == 2
+
+
+def test_a_question_that_the_log_has_is_not_given_up_with_the_turn(agent: Claude) -> None:
+    agent.says("PreToolUse", tool_use_id="t9", **MAKE)
+    agent.says("PermissionRequest", **MAKE)
+    agent.take()
+    agent.says("PostToolUse", tool_use_id="t9", tool_response={"stdout": ""}, **MAKE)
+    agent.Stop()
+    agent.take()
+    with wakelog.open(agent.url) as store:
+        session = store.resume(NAME)
+        assert [(a["answer"], a.get("by")) for a in told(session, "input.answered")] == [("allow", "user")]
+        assert told(session, "action.abandoned") == []
+        assert session.log.part("turn")["status"] == "completed"
+
+
+def test_a_question_that_nobody_answered_ends_with_its_session_when_that_is_idle(agent: Claude) -> None:
+    agent.says("PermissionRequest", **MAKE)
+    agent.take()
+    with wakelog.open(agent.url, clock=lambda: agent.at_us + 365 * 86400 * 1_000_000) as store:
+        import_transcript(store, agent.path)
+        session = store.resume(NAME)
+        assert session.log.part("pending_actions") == {}
+        assert session.status == "closed"

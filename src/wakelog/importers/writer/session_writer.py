@@ -161,7 +161,7 @@ class SessionWriter:
         assert self.session is not None
         self._hooked_calls = rewind_hook_events(self.session.log, self._seen, self._head.agent)
         self._seen = self.session.head.seq
-        self._turn, self._calls = False, OpenCalls((), self.known.given_up)
+        self._turn, self._calls = False, OpenCalls({}, self.known.given_up)
         self._labels = dict(self._state("labels", {}))
         self.known.turn_ids = {""}
 
@@ -184,7 +184,7 @@ class SessionWriter:
         elif self._commit.records:
             self._wait_for_answers()
         if is_idle_here:
-            self._put_all(self._subagents.left())
+            self._put_all([*self._calls.unanswered(), *self._subagents.left()])
         if is_idle_here and self._closing is None and not self._calls.pending:
             self._closing = ev.SessionClosed(outcome="", why="no new record for long", occurred_at=self._at)
         self.flush()
