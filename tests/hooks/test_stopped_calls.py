@@ -13,6 +13,7 @@ from wakelog.hooks.intake import take_in
 
 REJECTED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
 DEPLOY = {"command": "make deploy"}
+GEMINI = "9e9e9e9e-0000-4000-8000-000000000003"
 
 
 class Conversation:
@@ -106,3 +107,61 @@ def test_a_call_that_was_denied_without_a_question_is_as_the_transcript_says(tal
     talk.hook("Stop")
     talk.take_in()
     assert talk.outcome("t1") == "denied"
+
+
+def test_a_call_that_was_running_at_a_kill_is_of_its_own_turn_not_of_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAKELOG_DATA", str(tmp_path / "data"))
+    path, url = tmp_path / "chats" / "session-2026-11-16T10-00-9e9e9e9e.jsonl", str(tmp_path / "store")
+    path.parent.mkdir()
+    about = {"session_id": GEMINI, "cwd": "/w", "transcript_path": str(path)}
+
+    def writes(*lines: dict[str, Any]) -> None:
+        now = datetime.now(UTC).isoformat()
+        with path.open("a") as out:
+            out.writelines(json.dumps({"timestamp": now, **line}) + "\n" for line in lines)
+
+    def says(event: str, **fields: Any) -> None:
+        spooled([{**about, "hook_event_name": event, **fields}], "gemini")
+
+    writes({"sessionId": GEMINI, "projectHash": "0" * 64, "startTime": datetime.now(UTC).isoformat(), "kind": "main"})
+    writes({"id": "m1", "type": "user", "content": [{"text": "deploy it"}]})
+    says("BeforeAgent", prompt="deploy it")
+    says("BeforeTool", tool_name="run_shell_command", tool_input=DEPLOY)
+    assert take_in(wakelog.open, into=url).troubles == []
+    writes({"id": "m2", "type": "user", "content": [{"text": "go on"}]})
+    says("SessionStart", source="resume")
+    says("BeforeAgent", prompt="go on")
+    assert take_in(wakelog.open, into=url).troubles == []
+    assert take_in(wakelog.open, into=url).troubles == []
+    with wakelog.open(url) as store:
+        [session] = [store.resume(info.session) for info in store.sessions()]
+        turns = [(e.kind, e.header.turn) for e in session.log.entries() if e.kind.startswith(("action.", "turn."))]
+    assert turns == [
+        ("turn.started", 1),
+        ("action.requested", 1),
+        ("action.uncertain", 1),
+        ("turn.ended", 1),
+        ("turn.started", 2),
+    ]
+
+
+def test_a_call_that_is_uncertain_stays_so_in_later_turns(talk: Conversation) -> None:
+    talk.asks("t1")
+    talk.call("PreToolUse", tool_use_id="t1")
+    talk.hook("SessionEnd", reason="other")
+    talk.take_in()
+    talk.hook("SessionStart", source="resume")
+    talk.hook("UserPromptSubmit", prompt="go on")
+    talk.line("user", "go on")
+    answer = [{"type": "text", "text": "I go on."}]
+    talk.line("assistant", answer, id="m9", model="model-1", stop_reason="end_turn", usage={"output_tokens": 1})
+    talk.hook("Stop")
+    talk.take_in()
+    with wakelog.open(talk.store) as store:
+        [session] = [store.resume(info.session) for info in store.sessions()]
+        pending = session.log.part("pending_actions")
+        ends = [e.body.get("outcome", "completed") for e in session.log.entries() if e.kind == "turn.ended"]
+    assert [(id, about["status"]) for id, about in pending.items()] == [("t1", "uncertain")]
+    assert ends == ["interrupted", "completed"]

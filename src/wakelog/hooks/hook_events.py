@@ -103,8 +103,8 @@ class HookedSession:
             event = "SubagentPrompt" if event in _PROMPTS else "SubagentEnd"  # its own transcript has the turn
         if event in _ENDS:
             self._cut_off(None if event == "SessionEnd" else "")
-        elif event == "SessionStart" and text_in(data, "source") not in _GOES_ON:
-            self._drop_held(None)  # the agent restarts: it was killed, and no hook reported that
+        elif is_restart(record):
+            self.take_restart()
             if self._subagents is not None:
                 self._put_of_subagents(self._subagents.left(self._at))
         make = _MAKERS.get(event)
@@ -126,6 +126,10 @@ class HookedSession:
         if record.is_cut and not self._has_transcript:
             said = f"{event or 'what the agent said'} had more than {record.size_bytes:,} bytes: the rest is not here"
             self._put(ev.GapNoted(missed=said, source=self._agent), actor="runtime")
+
+    def take_restart(self) -> None:
+        """The agent has started again. If calls are running, it was killed, and no hook reported that."""
+        self._drop_held(None)
 
     def _put(self, event: ev.Event, *, actor: str = "agent", trust: Any = "trusted", source: str = "") -> None:
         if self._is_closed:
@@ -419,6 +423,11 @@ def _held_key(data: dict[str, Any]) -> str:
 def call_key(data: dict[str, Any]) -> str:
     """Identifies what is called, for records without an id."""
     return f"{text_in(data, 'tool_name')} {hash_value(storable(data.get('tool_input')))}"
+
+
+def is_restart(record: SpooledRecord) -> bool:
+    """Whether a program of the agent has started, which may have been killed before."""
+    return record.event == "SessionStart" and text_in(record.data, "source") not in _GOES_ON
 
 
 def calls_that_ran(records: Iterable[SpooledRecord]) -> set[str]:

@@ -22,7 +22,7 @@ import msgspec
 from wakelog.errors import InvalidInputError, NotFoundError, UnsupportedError, WakelogError
 from wakelog.hooks import spool
 from wakelog.hooks.agents import AGENTS
-from wakelog.hooks.hook_events import HELD_US, KNOWN_EVENTS, SETTLE_US, HookedSession, calls_that_ran
+from wakelog.hooks.hook_events import HELD_US, KNOWN_EVENTS, SETTLE_US, HookedSession, calls_that_ran, is_restart
 from wakelog.hooks.installation import receipts, store_for
 from wakelog.hooks.shell_changes import changes_by_call
 from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take_file
@@ -139,6 +139,8 @@ class _SessionIntake:
         labels: dict[str, str] = session.log.part("labels") if session is not None else {}
         ended_us = _ended_us(session.log) if session is not None and session.status == "closed" else 0
         is_hooks_only = CAPTURE in labels
+        if session is not None and not is_hooks_only:
+            self._record_cut_off(session)
         has_transcript = not is_hooks_only and self._import()
         if not has_transcript and not is_hooks_only:
             if session is not None:
@@ -156,6 +158,30 @@ class _SessionIntake:
             why = "what came after its end is from before"
             session.log.append(EventDraft(ev.SessionClosed(why=why, occurred_at=ended_us), actor="runtime"))
         return left
+
+    def _record_cut_off(self, session: Session[Any]) -> None:
+        """Records calls that were running when the agent was killed, if it has started again since. First of all: what
+        its transcript tells next is a later turn."""
+        first = next((n for n, record in enumerate(self._records) if not record.is_held), 0)
+        if not first or not is_restart(self._records[first]) or session.log.part("turn")["status"] != "open":
+            return
+        held, self._records = self._records[:first], self._records[first:]
+        pending = session.log.part("pending_actions")
+        hooked = HookedSession(self._agent.label, has_transcript=True, pending=pending)
+        for record in held:
+            hooked.take(record)
+        hooked.take_restart()
+        if hooked.drafts:
+            self._append_once(session, held, hooked.drafts)
+
+    def _append_once(self, session: Session[Any], records: list[SpooledRecord], drafts: list[EventDraft]) -> None:
+        """Appends what records tell, unless the log has it from before a crash."""
+        id = COMMIT_ID + hashlib.sha256("".join(each.key for each in records).encode()).hexdigest()[:24]
+        log = session.log
+        if log.engine.known(session.id, id) is None:
+            if isinstance(drafts[0].event, ev.SessionReopened):
+                log.append(drafts.pop(0))  # while a session is closed, nothing else is accepted in its commit
+            log.append(*drafts, commit_id=id)
 
     def _has_come_back(self, log: Log, ended_us: int) -> bool:
         """Whether the agent continues a session that it had ended."""
@@ -264,15 +290,12 @@ class _SessionIntake:
         left: list[SpooledRecord] = []
         for start in range(0, len(self._records), COMMIT_MAX):
             chunk = self._records[start : start + COMMIT_MAX]
-            id = COMMIT_ID + hashlib.sha256("".join(each.key for each in chunk).encode()).hexdigest()[:24]
             for record in _without_duplicates(chunk):
                 hooked.take(record)
             left = hooked.settle(self._now_us) if start + COMMIT_MAX >= len(self._records) else []
             drafts, hooked.drafts = hooked.drafts, []
-            if drafts and log.engine.known(session.id, id) is None:
-                if isinstance(drafts[0].event, ev.SessionReopened):
-                    log.append(drafts.pop(0))  # while a session is closed, nothing else is accepted in its commit
-                log.append(*drafts, commit_id=id)
+            if drafts:
+                self._append_once(session, chunk, drafts)
         return left + self._end_subagents(log, subagents, left)
 
     def _end_subagents(self, parent: Log, events: SubagentEvents, left: list[SpooledRecord]) -> list[SpooledRecord]:

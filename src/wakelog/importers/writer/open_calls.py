@@ -22,6 +22,7 @@ class OpenCalls:
         self.asked: dict[str, CallStep] = {}
         self._questions = [id for id, about in pending.items() if about["tool"] == "input"]
         self.pending = pending.keys() - self._questions
+        self._uncertain = {id for id, about in pending.items() if about["status"] == "uncertain"}
         self._given_up = given_up
         self._cut_off: dict[str, CallStep] = {}
         self._settled: set[str] = set()
@@ -53,11 +54,15 @@ class OpenCalls:
         """Calls without a result that the log does not have yet."""
         return [call for call in self.asked.values() if call.id not in self.pending]
 
+    def waiting(self) -> list[str]:
+        """Calls in the log that wait for a result. One that is uncertain waits for somebody to resolve it."""
+        return [id for id in self.pending if id not in self._uncertain]
+
     def cut_off(self) -> None:
         """Marks all open calls as cut off: the turn is over."""
         self._cut_off.update(self.asked)
         self.asked.clear()
-        self.pending.clear()
+        self.pending &= self._uncertain
 
     def unanswered(self) -> Iterator[ev.ActionAbandoned]:
         """Gives up questions to a person, when the session is idle."""

@@ -185,7 +185,7 @@ class SessionWriter:
             self._wait_for_answers()
         if is_idle_here:
             self._put_all([*self._calls.unanswered(), *self._subagents.left()])
-        if is_idle_here and self._closing is None and not self._calls.pending:
+        if is_idle_here and self._closing is None and not self._calls.waiting():
             self._closing = ev.SessionClosed(outcome="", why="no new record for long", occurred_at=self._at)
         self.flush()
         for lane in self.lanes:
@@ -321,7 +321,7 @@ class SessionWriter:
         """Nothing waits for a result any more. Calls outside of a turn are given up when the session is idle."""
         for call in self._calls.unrecorded():
             self._write_call(call, st.ResultStep(call.id, None, "interrupted"))
-        for action in self._calls.pending:
+        for action in self._calls.waiting():
             self._put(ev.ActionAbandoned(action=action), actor="runtime")
         self._calls.cut_off()
 
