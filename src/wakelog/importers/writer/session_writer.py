@@ -90,9 +90,7 @@ class SessionWriter:
         self._hooked_calls: HookedCalls | None = None
         self.broken: list[str] = []
         """Why new records could not be read."""
-        self.new_records = 0
-        self.new_events = 0
-        self.turns = 0
+        self.new_records = self.new_events = self.turns = 0
         self._commit = commits()
         self._partial: tuple[st.SourceRecord, int] | None = None
         self._reply: st.ReplyStep | None = None
@@ -133,13 +131,14 @@ class SessionWriter:
             self._at = record.at
             self._first_at = self._first_at or record.at
         if self.known.has(record.id, self._at):
-            self._skip_steps(record.steps, is_named=bool(record.step_ids))
+            self._skip_steps(steps := record.steps, is_named=bool(record.step_ids))
         else:
-            self._import_record(record, weight)
-        if any(type(step) in ACTS for step in record.steps):
+            steps = self._import_record(record, weight)
+        if any(type(step) in ACTS for step in steps):
             self._acted_at = self._at
 
-    def _import_record(self, record: st.SourceRecord, weight: int) -> None:
+    def _import_record(self, record: st.SourceRecord, weight: int) -> tuple[st.Step, ...]:
+        """Returns the steps that are new. A record may repeat those of others."""
         if CAPTURE in self._labels and not self._dry_run:
             self._replace_hook_events()
         old, steps, names = self.known.split(record)
@@ -155,6 +154,7 @@ class SessionWriter:
         self._commit.add(record, len(self._commit.drafts) - before, weight, names)
         if self._commit.is_full:
             self.flush()
+        return tuple(steps)
 
     def _replace_hook_events(self) -> None:
         """Hooks recorded this session before its transcript was found."""
