@@ -315,6 +315,8 @@ def test_a_cancelled_call_is_recorded_as_interrupted(recorded: Recorded, remote:
     wakelog.uninstrument()
     (failed,) = recorded.of("action.failed")
     assert failed.body["error"]["type"] == "interrupted"
+    (ended,) = recorded.of("turn.ended")
+    assert (ended.body["outcome"], ended.body["why"]) == ("interrupted", "CancelledError")
 
 
 # It never breaks the program
