@@ -27,6 +27,7 @@ from wakelog.hooks.installation import receipts, store_for
 from wakelog.hooks.shell_changes import changes_by_call
 from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take_file
 from wakelog.hooks.subagents import Subagent, SubagentEvents, spawner_of, subagent_origin, subagent_transcripts
+from wakelog.importers.source.files import read_sample
 from wakelog.importers.transcript_import import import_transcript
 from wakelog.importers.writer.hook_capture import CAPTURE
 from wakelog.importers.writer.observed_calls import FileChanges
@@ -138,16 +139,18 @@ class _SessionIntake:
             return []
         labels: dict[str, str] = session.log.part("labels") if session is not None else {}
         ended_us = _ended_us(session.log) if session is not None and session.status == "closed" else 0
-        is_hooks_only = CAPTURE in labels
+        is_by_hooks = CAPTURE in labels
+        # Until the first prompt, a transcript may have nothing to import.
+        is_hooks_only = is_by_hooks and session is not None and session.log.part("turn")["number"] > 0
         if session is not None and not is_hooks_only:
             self._record_cut_off(session)
         has_transcript = not is_hooks_only and self._import()
         if not has_transcript and not is_hooks_only:
-            if session is not None:
+            if session is not None and not is_by_hooks:
                 has_transcript = True  # the file is gone by now; its content is in the session
             elif self._is_transcript_due():
                 return self._records
-            elif not any(record.event in KNOWN_EVENTS for record in self._records):
+            elif session is None and not any(record.event in KNOWN_EVENTS for record in self._records):
                 return self._keep_for_later()
         session = self._session() or self._open(is_hooks_only=not has_transcript)
         report.records += len(self._records)
@@ -228,13 +231,18 @@ class _SessionIntake:
         try:
             report = import_transcript(self._store, path, changes=changes, ran=self._ran)
         except UnsupportedError:
-            self._is_unreadable = True  # only hooks are left
+            self._is_unreadable = not self._has_just_begun(path)  # only hooks are left
             return False
         except InvalidInputError as exc:
             if exc.kind != "bad-transcript" or self._session() is not None:
                 raise
             return False  # it may be half written; if it stays so, only hooks are left
         return any(each.name == self._name for each in report.sessions)
+
+    def _has_just_begun(self, path: Path) -> bool:
+        """Whether a transcript of this session has no conversation yet, as that of Claude Code at its first screen."""
+        lines = read_sample(path).lines
+        return bool(lines) and all(line.get("sessionId") == self._origin and "message" not in line for line in lines)
 
     def _import_subagent(self, path: Path, id: str, changes: FileChanges) -> None:
         """Imports the transcript of a sub-agent, unless it has ended and no record names it."""
