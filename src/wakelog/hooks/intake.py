@@ -26,7 +26,14 @@ from wakelog.hooks.hook_events import HELD_US, KNOWN_EVENTS, SETTLE_US, HookedSe
 from wakelog.hooks.installation import receipts, store_for
 from wakelog.hooks.shell_changes import changes_by_call
 from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take_file
-from wakelog.hooks.subagents import Subagent, SubagentEvents, spawner_of, subagent_origin, subagent_transcripts
+from wakelog.hooks.subagents import (
+    Subagent,
+    SubagentEvents,
+    is_written,
+    spawner_of,
+    subagent_origin,
+    subagent_transcripts,
+)
 from wakelog.importers.source.files import read_sample
 from wakelog.importers.transcript_import import import_transcript
 from wakelog.importers.writer.hook_capture import CAPTURE
@@ -257,7 +264,7 @@ class _SessionIntake:
     def _transcripts(self) -> Iterator[Path]:
         named = [text_in(r.data, key) for r in self._records for key in ("transcript_path", "agent_transcript_path")]
         for path in dict.fromkeys(Path(each) for each in named if each):
-            if path.is_file() and path.stat().st_size:
+            if is_written(path):
                 yield path
         if self._agent.name == "codex" and not any(named):
             yield from self._agent.folder().glob(f"sessions/*/*/*/rollout-*{self._origin}.jsonl")
