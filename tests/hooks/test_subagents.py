@@ -422,5 +422,5 @@ def test_a_path_that_is_none_stops_nothing(tmp_path: Path, monkeypatch: pytest.M
     for name in ("claude-code", "codex", "gemini"):
         spooled([common | {"hook_event_name": "SubagentStop", "agent_id": "a1"}], name)
         spooled([common | {"hook_event_name": "SessionEnd"}], name)
-    report = take_in(wakelog.open, into=str(tmp_path / "store"))
+    report = take_in(wakelog.open, into=str(tmp_path / f"store-{hash(path)}"))
     assert (report.troubles, report.waiting) == ([], 0)

@@ -65,6 +65,7 @@ def test_parallel_calls_share_a_group_also_when_their_answers_stand_between_the_
     ("answer", "structured", "outcome"),
     [
         ("The user doesn't want to proceed with this tool use.", None, "denied"),
+        ("This command requires approval", None, "denied"),
         ("<tool_use_error>Sibling tool call errored</tool_use_error>", None, "cancelled"),
         ("[Request interrupted by user for tool use]", None, "interrupted"),
         ("Exit code 1\nno such file", None, "error"),

@@ -13,6 +13,7 @@ from tests.importers.seen import Seen
 from wakelog.errors import WakelogError
 from wakelog.importers.discovery import find_transcripts
 from wakelog.importers.formats import detect_format
+from wakelog.importers.source.timestamps import microseconds
 from wakelog.importers.transcript_import import import_transcript
 
 
@@ -106,6 +107,17 @@ def test_a_history_that_the_program_wrote_anew_brings_only_what_is_new(tmp_path:
     assert found.named("summary") == ["<state_snapshot>all done</state_snapshot>"]
     assert found.said() == ["I write it.", "Done."]
     assert found.cost["tokens_out"] == 38
+
+
+def test_a_turn_that_was_cut_off_ends_with_its_last_act_not_when_its_history_was_written_anew(tmp_path: Path) -> None:
+    header, asked, *_ = gemini_log()
+    again = {"$set": {"messages": [asked], "lastUpdated": "2026-01-05T12:00:00.000Z"}}
+    later = {"id": "u9", "timestamp": "2026-01-05T12:00:01.000Z", "type": "user", "content": [{"text": "Go on"}]}
+    with wakelog.open("memory:") as store:
+        path = write_lines(tmp_path / "session.jsonl", [header, asked, again, later])
+        session = store.resume(import_transcript(store, path).sessions[0].name)
+        ended, _ = [entry.body for entry in session.log.entries() if entry.kind == "turn.ended"]
+    assert (ended["outcome"], ended["occurred_at"]) == ("interrupted", microseconds(asked["timestamp"]))
 
 
 def test_messages_that_were_taken_back_are_out_of_view(tmp_path: Path) -> None:

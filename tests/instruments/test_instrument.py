@@ -119,26 +119,6 @@ def test_the_system_prompt_is_recorded_once(recorded: Recorded, remote: Provider
 # Which conversation
 
 
-def test_a_request_without_old_messages_goes_on_with_its_conversation(recorded: Recorded, remote: Provider) -> None:
-    wakelog.instrument("openai", store=recorded.store)
-    turns = [{"role": r, "content": c} for r, c in (("user", "one"), ("assistant", "1"), ("user", "two"))]
-    remote.plays += [CHAT.says("1"), CHAT.says("2"), CHAT.says("3")]
-    ask_chat(remote, turns[:1])
-    ask_chat(remote, turns)
-    ask_chat(remote, [turns[2], {"role": "assistant", "content": "2"}, {"role": "user", "content": "three"}])
-    assert [e.body["content"] for e in recorded.of("message.added")] == ["one", "two", "three"]
-
-
-def test_examples_that_every_request_repeats_are_recorded_once(recorded: Recorded, remote: Provider) -> None:
-    wakelog.instrument("openai", store=recorded.store)
-    examples = [{"role": "user", "content": "good"}, {"role": "assistant", "content": "+"}]
-    remote.plays += [CHAT.says("-"), CHAT.says("-")]
-    for text in ("bad", "awful"):
-        ask_chat(remote, [*examples, {"role": "user", "content": text}])
-    assert [e.body["content"] for e in recorded.of("message.added")] == ["good", "+", "bad", "awful"]
-    assert [e.body["input"] for e in recorded.of("turn.started")] == ["bad", "awful"]
-
-
 def test_history_kept_by_the_provider_is_one_conversation(recorded: Recorded, remote: Provider) -> None:
     wakelog.instrument("openai", store=recorded.store)
     api = APIS["responses"]
@@ -249,6 +229,8 @@ def test_another_try_after_an_error_stays_in_the_turn(recorded: Recorded, remote
     ask_chat(remote, CHAT.first())
     assert [e.kind for e in recorded.of("action.failed", "action.succeeded")] == ["action.failed", "action.succeeded"]
     assert len(recorded.of("turn.started")) == len(recorded.of("message.added")) == 1
+    (ended,) = recorded.of("turn.ended")
+    assert (ended.body.get("outcome", "completed"), ended.body.get("error")) == ("completed", None)
 
 
 def test_a_turn_that_failed_for_good_ends_as_failed(recorded: Recorded, remote: Provider) -> None:
@@ -333,6 +315,8 @@ def test_a_cancelled_call_is_recorded_as_interrupted(recorded: Recorded, remote:
     wakelog.uninstrument()
     (failed,) = recorded.of("action.failed")
     assert failed.body["error"]["type"] == "interrupted"
+    (ended,) = recorded.of("turn.ended")
+    assert (ended.body["outcome"], ended.body["why"]) == ("interrupted", "CancelledError")
 
 
 # It never breaks the program

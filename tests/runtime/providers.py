@@ -4,8 +4,10 @@ So their real clients can be driven. Each request is answered by the next stream
 """
 
 import contextlib
+import gzip
 import json
 import threading
+import zlib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
@@ -27,6 +29,8 @@ class Play(msgspec.Struct):
     held: threading.Event | None = None
     """Waits for this before it answers, or before the part of the stream at `held_at`."""
     held_at: int = 0
+    is_gzipped: bool = False
+    """Whether the answer is compressed, whatever the request allows."""
 
 
 class Provider:
@@ -60,9 +64,12 @@ def provider() -> Iterator[Provider]:
             if play.held is not None and not play.held_at:
                 play.held.wait(180)
             if play.answer is not None:
-                self._at_once(play.status, json.dumps(play.answer).encode())
+                self._at_once(play.status, json.dumps(play.answer).encode(), play.is_gzipped)
                 return
+            packer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS) if play.is_gzipped else None
             self.send_response(200)
+            if packer is not None:
+                self.send_header("content-encoding", "gzip")
             self.send_header("content-type", "text/event-stream")
             self.send_header("transfer-encoding", "chunked")
             self.end_headers()
@@ -71,25 +78,30 @@ def provider() -> Iterator[Provider]:
                     if play.held is not None and number == play.held_at > 0:
                         play.held.wait(180)
                     name = f"event: {event['type']}\n" if play.is_named else ""
-                    self._chunk(f"{name}data: {json.dumps(event)}\n\n")
+                    self._chunk(f"{name}data: {json.dumps(event)}\n\n", packer)
                 if play.ending == "broken":
                     self.wfile.write(b"ff\r\nhalf")
                     self.close_connection = True
                     return
                 if play.ending == "whole" and not play.is_named:
-                    self._chunk("data: [DONE]\n\n")
+                    self._chunk("data: [DONE]\n\n", packer)
                 self._chunk("")
 
-        def _at_once(self, status: int, data: bytes) -> None:
+        def _at_once(self, status: int, data: bytes, is_gzipped: bool) -> None:
+            data = gzip.compress(data) if is_gzipped else data
             self.send_response(status)
+            if is_gzipped:
+                self.send_header("content-encoding", "gzip")
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(data)))
             self.end_headers()
             with contextlib.suppress(ConnectionError):
                 self.wfile.write(data)
 
-        def _chunk(self, text: str) -> None:
+        def _chunk(self, text: str, packer: Any = None) -> None:
             data = text.encode()
+            if packer is not None:
+                data = packer.compress(data) + packer.flush(zlib.Z_SYNC_FLUSH)
             self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
             self.wfile.flush()
 

@@ -102,11 +102,9 @@ class HookedSession:
         if event in _ENDS and text_in(data, "agent_id"):
             event = "SubagentPrompt" if event in _PROMPTS else "SubagentEnd"  # its own transcript has the turn
         if event in _ENDS:
-            # Without a terminal nobody is asked, and the program denies it.
-            self._close_questions(QUESTION, "deny", "the call did not run", by="")
-            self._drop_held(is_over=event == "SessionEnd")
-        elif event == "SessionStart" and text_in(data, "source") not in _GOES_ON:
-            self._drop_held(is_over=True)  # the agent restarts: it was killed, and no hook reported that
+            self._cut_off(None if event == "SessionEnd" else "")
+        elif is_restart(record):
+            self.take_restart()
             if self._subagents is not None:
                 self._put_of_subagents(self._subagents.left(self._at))
         make = _MAKERS.get(event)
@@ -118,16 +116,20 @@ class HookedSession:
         elif event in _CALLS:
             if not self._has_transcript:
                 _CALLS[event](self, data, record)
-            elif event == "BeforeTool":
-                self._held[f"call {_call_key(data)}"] = record
-            elif event != "PreToolUse":
+            elif event in ("BeforeTool", "PreToolUse"):
+                self._held[_held_key(data)] = record
+            else:
                 self._answer_question(data, "allow")
-                self._held.pop(f"call {_call_key(data)}", None)
+                self._held.pop(_held_key(data), None)
         elif not self._has_transcript or event not in _IN_TRANSCRIPT:
             self._keep_unknown(event, data)
         if record.is_cut and not self._has_transcript:
             said = f"{event or 'what the agent said'} had more than {record.size_bytes:,} bytes: the rest is not here"
             self._put(ev.GapNoted(missed=said, source=self._agent), actor="runtime")
+
+    def take_restart(self) -> None:
+        """The agent has started again. If calls are running, it was killed, and no hook reported that."""
+        self._drop_held(None)
 
     def _put(self, event: ev.Event, *, actor: str = "agent", trust: Any = "trusted", source: str = "") -> None:
         if self._is_closed:
@@ -191,6 +193,8 @@ class HookedSession:
     # Sub-agents
 
     def _subagent_stop(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        if id := text_in(data, "agent_id"):
+            self._cut_off(id)
         if self._subagents is not None:
             self._put_of_subagents(self._subagents.stopped(text_in(data, "agent_id")))
         elif not self._has_transcript:
@@ -322,9 +326,12 @@ class HookedSession:
     # People
 
     def _question(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        # Whether the call runs is up to the answer, so it does not count as running any more.
+        same = [key for key, held in self._held.items() if call_key(held.data) == call_key(data)]
+        self._held.pop(same[-1] if same else "", None)
         tool = text_in(data, "tool_name") or "a tool"
         given = storable(data.get("tool_input"))
-        request = f"{QUESTION}{hash_value(given)[:12]}-{record.key[:8]}"
+        request = f"{_question_about(data)}{record.key[:8]}"
         self._put(
             ev.InputRequested(request=request, prompt=f"Allow {tool}: {summarise(given)}", options=("allow", "deny")),
             actor="runtime",
@@ -343,19 +350,31 @@ class HookedSession:
 
     def _answer_question(self, data: dict[str, Any], answer: str) -> None:
         """A call that ran was allowed; one that was denied was not."""
-        self._close_questions(f"{QUESTION}{hash_value(storable(data.get('tool_input')))[:12]}-", answer)
+        self._close_questions(re.escape(_question_about(data)), answer)
 
-    def _close_questions(self, prefix: str, answer: str, why: str = "", by: str = "user") -> None:
-        for request in [each for each in self._pending if each.startswith(prefix)]:
+    def _close_questions(self, pattern: str, answer: str, why: str = "", by: str = "user") -> None:
+        for request in [each for each in self._pending if re.match(pattern, each)]:
             del self._pending[request]
             self._put(ev.InputAnswered(request=request, answer=answer, by=by, why=why), actor=by or "runtime")
 
-    def _drop_held(self, *, is_over: bool) -> None:
-        """A call that was running when the agent ended. Gemini's transcript does not have it, so only its hook reports
-        it."""
-        held, self._held = self._held, {}
-        self._shell_calls.running.clear()
-        for record in held.values() if is_over else ():
+    def _cut_off(self, agent: str | None) -> None:
+        """The turn of an agent is over: the main one (empty), a sub-agent by its id, or all of them (None)."""
+        questions = QUESTION if agent is None else _questions_of(agent)
+        # Without a terminal nobody is asked, and the program denies it.
+        self._close_questions(questions, "deny", "the call did not run", by="")
+        self._drop_held(agent)
+
+    def _drop_held(self, agent: str | None) -> None:
+        """A call that was running when the program ended. Gemini's transcript does not have it, so only its hook
+        reports it."""
+
+        def is_dropped(record: SpooledRecord) -> bool:
+            return agent is None or text_in(record.data, "agent_id") == agent
+
+        dropped = [record for record in self._held.values() if is_dropped(record)]
+        self._held = {key: record for key, record in self._held.items() if not is_dropped(record)}
+        self._shell_calls.drop(is_dropped)
+        for record in dropped if agent is None else ():
             if record.event == "BeforeTool":
                 self._record_cut_off(record)
 
@@ -386,8 +405,41 @@ class HookedSession:
                 self._put(event, actor="tool")
 
 
-def _call_key(data: dict[str, Any]) -> str:
+def _questions_of(agent: str) -> str:
+    """A pattern for the questions of an agent, the main one if empty."""
+    return re.escape(f"{QUESTION}{agent}-") if agent else f"{QUESTION}[0-9a-f]{{12}}-[0-9a-f]{{8}}$"
+
+
+def _question_about(data: dict[str, Any]) -> str:
+    """How the name of a question about a call begins."""
+    agent = text_in(data, "agent_id")
+    return f"{QUESTION}{agent}{'-' if agent else ''}{hash_value(storable(data.get('tool_input')))[:12]}-"
+
+
+def _held_key(data: dict[str, Any]) -> str:
+    return f"call {text_in(data, 'tool_use_id') or call_key(data)}"
+
+
+def call_key(data: dict[str, Any]) -> str:
+    """Identifies what is called, for records without an id."""
     return f"{text_in(data, 'tool_name')} {hash_value(storable(data.get('tool_input')))}"
+
+
+def is_restart(record: SpooledRecord) -> bool:
+    """Whether a program of the agent has started, which may have been killed before."""
+    return record.event == "SessionStart" and text_in(record.data, "source") not in _GOES_ON
+
+
+def calls_that_ran(records: Iterable[SpooledRecord]) -> set[str]:
+    """The calls that an agent started without asking anybody. Of those that it asked about, hooks do not tell."""
+    started: dict[str, str] = {}
+    for record in records:
+        if record.event == "PreToolUse":
+            started[text_in(record.data, "tool_use_id")] = call_key(record.data)
+        elif record.event == "PermissionRequest":
+            asked = next((id for id in reversed(started) if started[id] == call_key(record.data)), "")
+            started.pop(asked, None)
+    return set(started)
 
 
 def _error_of(data: dict[str, Any], output: Value) -> ev.Failure | None:

@@ -22,14 +22,22 @@ import msgspec
 from wakelog.errors import InvalidInputError, NotFoundError, UnsupportedError, WakelogError
 from wakelog.hooks import spool
 from wakelog.hooks.agents import AGENTS
-from wakelog.hooks.hook_events import HELD_US, KNOWN_EVENTS, SETTLE_US, HookedSession
+from wakelog.hooks.hook_events import HELD_US, KNOWN_EVENTS, SETTLE_US, HookedSession, calls_that_ran, is_restart
 from wakelog.hooks.installation import receipts, store_for
 from wakelog.hooks.shell_changes import changes_by_call
 from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take_file
-from wakelog.hooks.subagents import Subagent, SubagentEvents, spawner_of, subagent_origin, subagent_transcripts
+from wakelog.hooks.subagents import (
+    Subagent,
+    SubagentEvents,
+    is_written,
+    spawner_of,
+    subagent_origin,
+    subagent_transcripts,
+)
+from wakelog.importers.source.files import read_sample
 from wakelog.importers.transcript_import import import_transcript
 from wakelog.importers.writer.hook_capture import CAPTURE
-from wakelog.importers.writer.observed_files import FileChanges
+from wakelog.importers.writer.observed_calls import FileChanges
 from wakelog.importers.writer.origins import session_name
 from wakelog.importers.writer.told_subagents import ToldSubagents
 from wakelog.log import Log
@@ -126,6 +134,7 @@ class _SessionIntake:
         self._records = records
         self._origin = records[0].origin
         self._written: set[str] = set()
+        self._ran = calls_that_ran(records)
         self._is_unreadable = False
         self._subagents: list[Subagent] = []
         self._name = session_name(store, self._agent.label, self._origin)
@@ -137,14 +146,18 @@ class _SessionIntake:
             return []
         labels: dict[str, str] = session.log.part("labels") if session is not None else {}
         ended_us = _ended_us(session.log) if session is not None and session.status == "closed" else 0
-        is_hooks_only = CAPTURE in labels
+        is_by_hooks = CAPTURE in labels
+        # Until the first prompt, a transcript may have nothing to import.
+        is_hooks_only = is_by_hooks and session is not None and session.log.part("turn")["number"] > 0
+        if session is not None and not is_hooks_only:
+            self._record_cut_off(session)
         has_transcript = not is_hooks_only and self._import()
         if not has_transcript and not is_hooks_only:
-            if session is not None:
+            if session is not None and not is_by_hooks:
                 has_transcript = True  # the file is gone by now; its content is in the session
             elif self._is_transcript_due():
                 return self._records
-            elif not any(record.event in KNOWN_EVENTS for record in self._records):
+            elif session is None and not any(record.event in KNOWN_EVENTS for record in self._records):
                 return self._keep_for_later()
         session = self._session() or self._open(is_hooks_only=not has_transcript)
         report.records += len(self._records)
@@ -155,6 +168,28 @@ class _SessionIntake:
             why = "what came after its end is from before"
             session.log.append(EventDraft(ev.SessionClosed(why=why, occurred_at=ended_us), actor="runtime"))
         return left
+
+    def _record_cut_off(self, session: Session[Any]) -> None:
+        """Records calls that were running when the agent was killed, if it has started again since. First of all: what
+        its transcript tells next is a later turn."""
+        first = next((n for n, record in enumerate(self._records) if not record.is_held), 0)
+        if not first or not is_restart(self._records[first]) or session.log.part("turn")["status"] != "open":
+            return
+        held, self._records = self._records[:first], self._records[first:]
+        pending = session.log.part("pending_actions")
+        hooked = HookedSession(self._agent.label, has_transcript=True, pending=pending)
+        for record in held:
+            hooked.take(record)
+        hooked.take_restart()
+        if hooked.drafts:
+            self._append_once(session, held, hooked.drafts)
+
+    def _append_once(self, session: Session[Any], records: list[SpooledRecord], drafts: list[EventDraft]) -> None:
+        """Appends what records tell, unless the log has it from before a crash."""
+        id = COMMIT_ID + hashlib.sha256("".join(each.key for each in records).encode()).hexdigest()[:24]
+        log = session.log
+        if log.engine.known(session.id, id) is None:
+            log.append(*drafts, commit_id=id)
 
     def _has_come_back(self, log: Log, ended_us: int) -> bool:
         """Whether the agent continues a session that it had ended."""
@@ -199,9 +234,9 @@ class _SessionIntake:
     def _import_file(self, path: Path, changes: FileChanges) -> bool:
         """Imports a file. Returns whether it is of this session."""
         try:
-            report = import_transcript(self._store, path, changes=changes)
+            report = import_transcript(self._store, path, changes=changes, ran=self._ran)
         except UnsupportedError:
-            self._is_unreadable = True  # only hooks are left
+            self._is_unreadable = not self._has_just_begun(path)  # only hooks are left
             return False
         except InvalidInputError as exc:
             if exc.kind != "bad-transcript" or self._session() is not None:
@@ -209,20 +244,25 @@ class _SessionIntake:
             return False  # it may be half written; if it stays so, only hooks are left
         return any(each.name == self._name for each in report.sessions)
 
+    def _has_just_begun(self, path: Path) -> bool:
+        """Whether a transcript of this session has no conversation yet, as that of Claude Code at its first screen."""
+        lines = read_sample(path).lines
+        return bool(lines) and all(line.get("sessionId") == self._origin and "message" not in line for line in lines)
+
     def _import_subagent(self, path: Path, id: str, changes: FileChanges) -> None:
         """Imports the transcript of a sub-agent, unless it has ended and no record names it."""
         name = session_name(self._store, self._agent.label, subagent_origin(self._agent, self._origin, id))
         has_ended = self._store.is_open(name) and self._store.resume(name).status in ("closed", "archived")
         if not has_ended or any(text_in(record.data, "agent_id") == id for record in self._records):
             with contextlib.suppress(UnsupportedError, InvalidInputError):  # it may be half written
-                import_transcript(self._store, path, changes=changes)
+                import_transcript(self._store, path, changes=changes, ran=self._ran)
         if self._store.is_open(name):
             self._subagents.append(Subagent(id, self._store.resume(name)))
 
     def _transcripts(self) -> Iterator[Path]:
         named = [text_in(r.data, key) for r in self._records for key in ("transcript_path", "agent_transcript_path")]
         for path in dict.fromkeys(Path(each) for each in named if each):
-            if path.is_file() and path.stat().st_size:
+            if is_written(path):
                 yield path
         if self._agent.name == "codex" and not any(named):
             yield from self._agent.folder().glob(f"sessions/*/*/*/rollout-*{self._origin}.jsonl")
@@ -263,13 +303,12 @@ class _SessionIntake:
         left: list[SpooledRecord] = []
         for start in range(0, len(self._records), COMMIT_MAX):
             chunk = self._records[start : start + COMMIT_MAX]
-            id = COMMIT_ID + hashlib.sha256("".join(each.key for each in chunk).encode()).hexdigest()[:24]
             for record in _without_duplicates(chunk):
                 hooked.take(record)
             left = hooked.settle(self._now_us) if start + COMMIT_MAX >= len(self._records) else []
             drafts, hooked.drafts = hooked.drafts, []
-            if drafts and log.engine.known(session.id, id) is None:
-                log.append(*drafts, commit_id=id)
+            if drafts:
+                self._append_once(session, chunk, drafts)
         return left + self._end_subagents(log, subagents, left)
 
     def _end_subagents(self, parent: Log, events: SubagentEvents, left: list[SpooledRecord]) -> list[SpooledRecord]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from wakelog.files.project import project_folder
 from wakelog.hooks.spool_files import SpooledRecord
 from wakelog.importers.common.file_changes import file_change
-from wakelog.importers.writer.observed_files import call_by_command
+from wakelog.importers.writer.observed_calls import call_by_command
 from wakelog.model import events as ev
 from wakelog.model.json_fields import as_dict, text_in
 
@@ -57,6 +57,10 @@ class ShellCalls:
     def __init__(self) -> None:
         self.running: dict[str, SpooledRecord] = {}
         self._count: Counter[str] = Counter()
+
+    def drop(self, is_dropped: Callable[[SpooledRecord], bool]) -> None:
+        """Forgets commands that were cut off."""
+        self.running = {key: record for key, record in self.running.items() if not is_dropped(record)}
 
     def take(self, record: SpooledRecord) -> ShellCall | None:
         """The call that ended with this record."""

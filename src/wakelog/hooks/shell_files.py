@@ -42,6 +42,7 @@ def files_around(text: bytes) -> bytes:
         "cwd": hook_input.get("cwd"),
         "hook_event_name": "files.before" if is_before else "files.after",
         "tool_use_id": hook_input.get("tool_use_id"),
+        "agent_id": hook_input.get("agent_id"),
         "command": command[:200],
         "files": {path: _content(path) for path in names[:FILES_MAX]},
         "more": len(names) > FILES_MAX,

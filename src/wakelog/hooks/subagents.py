@@ -44,7 +44,7 @@ def subagent_transcripts(agent: HookedAgent, origin: str, records: Sequence[Spoo
     """The transcripts of the sub-agents of a session, each with the sub-agent's id."""
     found: dict[Path, str] = {}
     named = {Path(text_in(record.data, "transcript_path")) for record in records}
-    for transcript in (path for path in named if path.is_file()):
+    for transcript in filter(is_written, named):
         found |= _beside(agent, transcript, origin)
     for data in (record.data for record in records):
         id, path = text_in(data, "agent_id"), text_in(data, "agent_transcript_path")
@@ -53,7 +53,15 @@ def subagent_transcripts(agent: HookedAgent, origin: str, records: Sequence[Spoo
             path = path or text_in(data, "transcript_path")
         if id and path:
             found[Path(path)] = id
-    return {path: id for path, id in found.items() if path.is_file() and path.stat().st_size}
+    return {path: id for path, id in found.items() if is_written(path)}
+
+
+def is_written(path: Path) -> bool:
+    """Whether a path that an agent names is a file with content."""
+    try:
+        return path.is_file() and path.stat().st_size > 0
+    except OSError:  # no path at all, such as one that is too long
+        return False
 
 
 def _beside(agent: HookedAgent, transcript: Path, origin: str) -> dict[Path, str]:

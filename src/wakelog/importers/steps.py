@@ -85,6 +85,8 @@ class ResultStep(msgspec.Struct, frozen=True, gc=False):
     """If the call was a sub-agent: the origin of its transcript."""
     is_launch: bool = False
     """The sub-agent was only started. A `ReturnStep` says how it ended."""
+    may_have_run: bool = False
+    """It was denied, or stopped while it ran: the program says the same of both."""
 
 
 class ReturnStep(msgspec.Struct, frozen=True, gc=False):

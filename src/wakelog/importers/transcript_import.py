@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from wakelog.importers.formats import detect_format, get_format
 from wakelog.importers.source.files import stat_of
 from wakelog.importers.steps import Transcript, TranscriptHead
 from wakelog.importers.writer.kept_records import ItemWriter, KeptCommit
-from wakelog.importers.writer.observed_files import FileChanges, ObservedFiles
+from wakelog.importers.writer.observed_calls import FileChanges, ObservedCalls
 from wakelog.importers.writer.origins import is_deleted, session_name
 from wakelog.importers.writer.session_writer import SessionWriter
 from wakelog.log.retry import retry_on_moved_head
@@ -70,13 +70,14 @@ def import_transcript(
     on_progress: OnProgress | None = None,
     dry_run: bool = False,
     changes: FileChanges | None = None,
+    ran: Set[str] = frozenset(),
     again: bool = False,
 ) -> ImportReport:
     """Imports a transcript into the store. A file that has not changed since the last import is not read again. A dry
     run reads and compares, and writes nothing.
 
     `changes` are file changes that somebody else observed, by call. Those of new calls are written after their call and
-    removed from `changes`. Deleted sessions are imported only with `again`.
+    removed from `changes`. `ran` are calls that somebody else saw run. Deleted sessions are imported only with `again`.
     """
     found = get_format(format) if format else detect_format(path)
     of_file = stat_of(path)
@@ -95,7 +96,7 @@ def import_transcript(
         def attempt(transcript: Transcript = transcript, stat: tuple[int, int] = stat) -> SessionWriter:
             """Starts over each time: whoever wrote in between may have imported the same records."""
             writer = _writer(store, transcript, format=found.NAME, source=str(path), stat=stat, dry_run=dry_run)
-            writer.observed, writer.again = ObservedFiles(changes or {}), again
+            writer.observed, writer.again = ObservedCalls(changes or {}, ran), again
             # An adapter's session is continued by its program, so it is never closed as idle.
             idle_after = sys.maxsize if transcript.keeps else idle_us
             if not writer.is_unchanged(is_idle=now - (writer.known.last_at or stat[1]) > idle_after):

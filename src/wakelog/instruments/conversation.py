@@ -49,6 +49,8 @@ class Conversation:
         self._digests: list[bytes] = []
         self._asked: dict[str, Asked] = {}
         """Calls that the model requested, by id, until their results come."""
+        self._unnamed: set[str] = set()
+        """Ids that were made up here, because the provider gave none."""
         self._answered: set[str] = set()
         self._said: set[str] = set()
         """The normalised texts of the model's answers."""
@@ -100,8 +102,10 @@ class Conversation:
         """Notes an answer of the model, and returns the calls that it requests, each with an id."""
         parts = parts_of(answer)
         self._said.add(_normalise(flat(p for p in parts if isinstance(p, Text))))
-        asked = tuple(_with_id(p) for p in parts if isinstance(p, Asked))
+        given = [p for p in parts if isinstance(p, Asked)]
+        asked = tuple(map(_with_id, given))
         self._asked.update({call.id: call for call in asked})
+        self._unnamed.update(call.id for call, before in zip(asked, given, strict=True) if not before.id)
         return asked
 
     def is_known(self, item: ConversationItem) -> bool:
@@ -111,11 +115,23 @@ class Conversation:
     def _is_echo(self, item: ConversationItem) -> bool:
         if item.role != "assistant":
             return False
-        ids = {call.id for call in item.asked if call.id}
-        if ids:  # whatever a program changed around them
-            return ids <= self._asked.keys() | self._answered
+        if calls := [call for call in item.asked if call.id]:  # whatever a program changed around them
+            return all(c.id in self._asked or c.id in self._answered or self._made_up_id(c) for c in calls)
         text = _normalise(flat(p for p in item.parts if isinstance(p, Text)))
         return not text or any(text in said for said in self._said)
+
+    def _made_up_id(self, call: Asked) -> str:
+        """The id that was made up for a call, if the program has given it one of its own. Empty if there is none."""
+        same = (id for id in self._asked if id in self._unnamed and _is_same_call(self._asked[id], call))
+        return next(same, "")
+
+    def adopt_ids(self, items: Sequence[ConversationItem]) -> None:
+        """Takes over the ids that the program gave to calls for which its provider has none, as Gemini CLI does."""
+        for call in (call for item in items for call in item.asked if call.id and call.id not in self._asked):
+            if id := self._made_up_id(call):
+                self._unnamed.discard(id)
+                del self._asked[id]
+                self._asked[call.id] = call
 
     def results(self, items: Sequence[ConversationItem]) -> list[SeenCallResult]:
         """The calls whose results are new in these items."""
@@ -130,6 +146,10 @@ class Conversation:
             waiting.pop(call.id, None)
             out.append(SeenCallResult(call.id, call.name or "tool", call.input, result.output, result.is_error))
         return out
+
+
+def _is_same_call(one: Asked, other: Asked) -> bool:
+    return (one.name, one.input) == (other.name, other.input)
 
 
 def _call_of(result: CallResult, waiting: dict[str, Asked]) -> Asked | None:

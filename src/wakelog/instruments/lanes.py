@@ -101,7 +101,9 @@ class SessionLane:
         """The events that end the open turn. With a reason, the turn was interrupted."""
         if self.conversation is None:
             return []
-        if self.failure is not None:
+        if self.failure is not None and self.failure.type == "interrupted":  # by whoever runs the program
+            ended = ev.TurnEnded(outcome="interrupted", why=self.failure.message)
+        elif self.failure is not None:
             ended = ev.TurnEnded(outcome="failed", error=self.failure)
         else:
             ended = ev.TurnEnded(outcome="interrupted" if why else "completed", why=why)

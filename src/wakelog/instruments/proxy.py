@@ -1,7 +1,8 @@
 """The recording proxy for model APIs: listens on loopback, in front of the providers, while a command runs.
 
 Requests and answers pass unchanged, streams as they come. Only these differ: hop-by-hop headers, the Host, and that
-answers come without compression, so that their content can be read. Only the bodies of model calls and their answers
+providers are asked for answers without compression. An answer that is compressed all the same is decoded to record it.
+Only the bodies of model calls and their answers
 are recorded; never a header or a query, which hold keys. The traffic never waits for the store.
 """
 
@@ -22,10 +23,10 @@ import urllib3
 
 from wakelog.codec.lines import TOO_LONG, ServerSentEvents
 from wakelog.errors import UnsupportedError
+from wakelog.instruments.compressed_body import decoded_body, stream_decoder
 from wakelog.instruments.endpoints import Endpoints
 from wakelog.instruments.model_request import read_request, shape_of
 from wakelog.instruments.recorder import ConversationRecorder, PassingCall
-from wakelog.instruments.request_body import decoded_body
 from wakelog.model.events import Failure
 from wakelog.model.json_fields import as_dict, text_in
 from wakelog.runtime.streams import StreamRecord
@@ -268,8 +269,11 @@ class _AnswerRecord:
         self._events = ServerSentEvents(lambda: self._give_up(TOO_LONG))
         is_stream = "text/event-stream" in answer.headers.get("content-type", "")
         self._stream: StreamRecord | None = call.stream() if call is not None and is_stream else None
-        if call is not None and answer.headers.get("content-encoding", "identity") != "identity":
-            self._give_up("an answer that is compressed")
+        self._encodings = answer.headers.get("content-encoding", "")
+        try:
+            self._decode = stream_decoder(self._encodings if is_stream else "", BODY_MAX)
+        except UnsupportedError as exc:
+            self._give_up(exc.message)
 
     def take(self, piece: bytes) -> None:
         if self._call is None:
@@ -282,7 +286,7 @@ class _AnswerRecord:
                 self.ended()
             return
         try:
-            for data in self._events.feed(piece):
+            for data in self._events.feed(self._decode(piece)):
                 part = None if data.strip() == b"[DONE]" else msgspec.json.decode(data)
                 if part is not None:
                     self._stream.take(part)
@@ -303,7 +307,7 @@ class _AnswerRecord:
             self._stream.ended()()
             return
         try:
-            said = msgspec.json.decode(self._whole)
+            said = msgspec.json.decode(decoded_body(bytes(self._whole), self._encodings, BODY_MAX))
             if self._status >= 400:
                 call.refused(_failure(self._status, said))
             elif isinstance(said, list):  # Google's stream without server-sent events
@@ -313,6 +317,8 @@ class _AnswerRecord:
                 stream.ended()()
             else:
                 call.answered(said)
+        except UnsupportedError as exc:
+            self._give_up(exc.message)
         except Exception:
             self._give_up("an answer that could not be read")
 

@@ -164,6 +164,7 @@ class ConversationRecorder:
         if conversation.lane is None and lane.last is not None:
             new_items = request.items[lane.last.count_shared(request) :]
         self._note_gap(lane)
+        conversation.adopt_ids(new_items)
         results = conversation.results(new_items)
         drafts = self._drafts(lane, conversation, request, new_items, results)
         if drafts:
@@ -201,13 +202,13 @@ class ConversationRecorder:
             is_answered = not asked or call.request.is_forced
             self._conversations.add_ids(conversation, *_ids_of(end.result), call.request.previous)
         has_turn = is_newest and lane.conversation is conversation and not lane.has_own_turn
+        if has_turn:
+            lane.failure = end.error if end.how != "succeeded" else None
         ending = lane.ending() if has_turn and is_answered else []
         observed.finish(end, *ending)
         lane.note_written(lane.session.head.seq, 1 + len(ending))
         if ending:
             lane.ended()
-        elif has_turn:
-            lane.failure = end.error if end.how != "succeeded" else None
         capture = lane.session._runtime.capture
         lane.files_before = (
             capture.before() if capture is not None and end.how == "succeeded" and not is_answered else None

@@ -51,7 +51,8 @@ def rewind_hook_events(log: Log, expect: Seq, agent: str) -> HookedCalls:
     if log.part("turn")["status"] == "open":
         ends.append(ev.TurnEnded(outcome="interrupted", why=why))
     if log.head().status in ("closed", "archived"):
-        ends.insert(0, ev.SessionReopened(why=why))
+        # While a session is closed, nothing else is accepted in its commit.
+        expect = log.append(EventDraft(ev.SessionReopened(why=why), actor="runtime"), expect=expect).seq
     if ends:
         expect = log.append(*(EventDraft(each, actor="runtime") for each in ends), expect=expect).seq
     unlabelled = EventDraft(ev.LabelsSet(labels={CAPTURE: None}), actor="runtime")

@@ -31,7 +31,7 @@ from wakelog.importers.writer.hook_capture import CAPTURE, HookedCalls, rewind_h
 from wakelog.importers.writer.image_artefacts import extract_images
 from wakelog.importers.writer.import_commit import ImportCommit
 from wakelog.importers.writer.imported_records import ImportedRecords, read_imported
-from wakelog.importers.writer.observed_files import ObservedFiles
+from wakelog.importers.writer.observed_calls import ObservedCalls
 from wakelog.importers.writer.open_calls import OpenCalls
 from wakelog.importers.writer.origins import is_deleted, open_session, reopen_session, session_name
 from wakelog.importers.writer.reply_costs import ReplyCosts
@@ -83,16 +83,14 @@ class SessionWriter:
             self.session = store.resume(self.name)
             self._seen = self.session.head.seq
             self.known = read_imported(self.session.log)
-        self.observed = ObservedFiles({})
+        self.observed = ObservedCalls({})
         self.again = False
         self.deleted: list[str] = []
         """Sub-agents whose sessions were deleted. They are imported only with `again`."""
         self._hooked_calls: HookedCalls | None = None
         self.broken: list[str] = []
         """Why new records could not be read."""
-        self.new_records = 0
-        self.new_events = 0
-        self.turns = 0
+        self.new_records = self.new_events = self.turns = 0
         self._commit = commits()
         self._partial: tuple[st.SourceRecord, int] | None = None
         self._reply: st.ReplyStep | None = None
@@ -133,13 +131,14 @@ class SessionWriter:
             self._at = record.at
             self._first_at = self._first_at or record.at
         if self.known.has(record.id, self._at):
-            self._skip_steps(record.steps, is_named=bool(record.step_ids))
+            self._skip_steps(steps := record.steps, is_named=bool(record.step_ids))
         else:
-            self._import_record(record, weight)
-        if any(type(step) in ACTS for step in record.steps):
+            steps = self._import_record(record, weight)
+        if any(type(step) in ACTS for step in steps):
             self._acted_at = self._at
 
-    def _import_record(self, record: st.SourceRecord, weight: int) -> None:
+    def _import_record(self, record: st.SourceRecord, weight: int) -> tuple[st.Step, ...]:
+        """Returns the steps that are new. A record may repeat those of others."""
         if CAPTURE in self._labels and not self._dry_run:
             self._replace_hook_events()
         old, steps, names = self.known.split(record)
@@ -155,13 +154,14 @@ class SessionWriter:
         self._commit.add(record, len(self._commit.drafts) - before, weight, names)
         if self._commit.is_full:
             self.flush()
+        return tuple(steps)
 
     def _replace_hook_events(self) -> None:
         """Hooks recorded this session before its transcript was found."""
         assert self.session is not None
         self._hooked_calls = rewind_hook_events(self.session.log, self._seen, self._head.agent)
         self._seen = self.session.head.seq
-        self._turn, self._calls = False, OpenCalls((), self.known.given_up)
+        self._turn, self._calls = False, OpenCalls({}, self.known.given_up)
         self._labels = dict(self._state("labels", {}))
         self.known.turn_ids = {""}
 
@@ -184,8 +184,8 @@ class SessionWriter:
         elif self._commit.records:
             self._wait_for_answers()
         if is_idle_here:
-            self._put_all(self._subagents.left())
-        if is_idle_here and self._closing is None and not self._calls.pending:
+            self._put_all([*self._calls.unanswered(), *self._subagents.left()])
+        if is_idle_here and self._closing is None and not self._calls.waiting():
             self._closing = ev.SessionClosed(outcome="", why="no new record for long", occurred_at=self._at)
         self.flush()
         for lane in self.lanes:
@@ -250,7 +250,7 @@ class SessionWriter:
             case st.CallStep():
                 self._calls.add(step)
             case st.ResultStep():
-                self._write_result(step)
+                self._write_result(self.observed.corrected(step))
             case st.ReturnStep():
                 self._put_all(self._subagents.returned(self._child(step.child), step.outcome, step.output))
             case st.TurnEndStep():
@@ -321,7 +321,7 @@ class SessionWriter:
         """Nothing waits for a result any more. Calls outside of a turn are given up when the session is idle."""
         for call in self._calls.unrecorded():
             self._write_call(call, st.ResultStep(call.id, None, "interrupted"))
-        for action in self._calls.pending:
+        for action in self._calls.waiting():
             self._put(ev.ActionAbandoned(action=action), actor="runtime")
         self._calls.cut_off()
 

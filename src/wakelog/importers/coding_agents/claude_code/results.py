@@ -18,8 +18,10 @@ from wakelog.model.values import Value
 
 _DENIED = re.compile(
     r"The user doesn't want to (proceed|take this action)|Permission to use \S+ (with|has been denied)|"
-    r"Claude requested permissions to .* but you haven't granted|has been denied|User rejected"
+    r"Claude requested permissions to .* but you haven't granted|has been denied|User rejected|"
+    r"This command requires approval$"
 )
+_REJECTED = re.compile(r"The user doesn't want to proceed with this tool use")
 _SIBLING = re.compile(r"<tool_use_error>Sibling tool call errored|Sibling tool call errored")
 _INTERRUPTED = re.compile(r"\[Request interrupted by user")
 _DENIALS: dict[str, Outcome] = {"cancelled": "cancelled", "interrupted": "interrupted"}
@@ -50,6 +52,7 @@ def result_of(block: dict[str, Any], structured: Any, folder: str, origin: str, 
         cost=Cost(duration_us=duration(took_ms) // 1000),
         child=f"{origin}/agent-{agent}" if is_id(agent) else "",
         is_launch=details.get("status") == "async_launched",
+        may_have_run=outcome == "denied" and not denial and _REJECTED.match(text) is not None,
     )
 
 

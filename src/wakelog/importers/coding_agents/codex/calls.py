@@ -35,7 +35,8 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _STOPPED = re.compile(
-    r"aborted(?: by user)?(?: after [\d.]+\s*s)?\s*$|aborted by user|(?:tool )?call (?:was )?cancelled"
+    r"(?:Wall time: [\d.]+ seconds\n)?"
+    r"(?:aborted(?: by user)?(?: after [\d.]+\s*s)?\s*$|aborted by user|(?:tool )?call (?:was )?cancelled)"
 )
 _TIMED_OUT = re.compile(r"command timed out|timed out after|timeout after")
 _FAILED = re.compile(

@@ -257,7 +257,8 @@ class _Reader:
             case "task_complete" | "turn_complete":
                 yield from self._prompts.settle(self._turn)
                 yield from self._say_unmatched_texts()
-                yield st.TurnEndStep()
+                error = as_dict(event.get("error"))
+                yield st.TurnEndStep("failed", text_in(error, "message")) if error else st.TurnEndStep()
             case "turn_aborted":
                 yield from self._prompts.settle(self._turn)
                 yield from self._say_unmatched_texts()

@@ -1,4 +1,4 @@
-"""Requests that a client compressed: what is recorded of them, and that they are sent on as they came."""
+"""Requests and answers that are compressed: what is recorded of them, and that they are sent on as they came."""
 
 import gzip
 import http.client
@@ -16,11 +16,11 @@ import pytest
 import zstandard
 
 from tests.every import every
-from tests.instruments.apis import ANSWER, APIS, QUESTION
+from tests.instruments.apis import ANSWER, APIS, CALL, QUESTION, Api
 from tests.instruments.conftest import Recorded, Through
 from tests.runtime.providers import Provider
 from wakelog.errors import UnsupportedError
-from wakelog.instruments.request_body import decoded_body
+from wakelog.instruments.compressed_body import decoded_body
 
 LIMIT = 1 << 20
 ASKED = {"model": "m", "messages": [{"role": "user", "content": QUESTION}]}
@@ -67,7 +67,7 @@ def test_a_body_that_decodes_to_too_much_or_is_damaged_is_refused(
 
 
 def test_an_encoding_that_nobody_can_undo_is_named() -> None:
-    with pytest.raises(UnsupportedError, match="a request in the encoding 'compress'"):
+    with pytest.raises(UnsupportedError, match="a body in the encoding 'compress'"):
         decoded_body(SAID, "gzip, compress", LIMIT)
 
 
@@ -154,5 +154,24 @@ def test_a_request_that_cannot_be_decoded_passes_and_is_told_as_missed(
     assert remote.bodies == [body]
     through.close()
     (said,) = through.warnings
-    assert said.startswith("a request ")
+    assert said.startswith(("a request ", "a body "))
     assert recorded.sessions == []
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["at once", "stream"])
+def test_an_answer_that_is_compressed_though_nobody_asked_is_recorded(
+    through: Through, recorded: Recorded, remote: Provider, api: Api, stream: bool
+) -> None:
+    answers = api.streams if stream else api.says
+    remote.plays += [answers(call=True), answers(ANSWER)]
+    for play in remote.plays:
+        play.is_gzipped = True
+    client = through.to(api.library)
+    api.ask(client, api.first(), stream=stream)
+    assert api.ask(client, [*api.first(), *api.then()], stream=stream) == ANSWER
+    through.close()
+    assert through.warnings == []
+    (tool,) = recorded.of("action.recorded")
+    assert (tool.body["tool"], tool.body["input"]) == (CALL[1], CALL[2])
+    assert recorded.said()[-1] == ("assistant", ANSWER)
+    assert [e.body.get("outcome", "completed") for e in recorded.of("turn.ended")] == ["completed"]

@@ -1,4 +1,4 @@
-"""File changes that somebody else than the transcript observed, and the calls that they belong to.
+"""What somebody else than the transcript observed of its calls: the files that they changed, and that they ran.
 
 Hooks report them by the call's id. Gemini CLI gives its hooks no ids, so there a call is the first, second ... call of
 its command among those that are new.
@@ -7,6 +7,9 @@ its command among those that are new.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set
+
+import msgspec
 
 from wakelog.importers import steps as st
 from wakelog.model import events as ev
@@ -21,11 +24,12 @@ def call_by_command(command: str, number: int) -> str:
     return f"{number} {command[:COMMAND_MAX]}"
 
 
-class ObservedFiles:
+class ObservedCalls:
     """What was observed and is not written yet."""
 
-    def __init__(self, changes: FileChanges) -> None:
+    def __init__(self, changes: FileChanges, ran: Set[str] = frozenset()) -> None:
         self.left = dict(changes)
+        self._ran = ran
         self._count: Counter[str] = Counter()
 
     def pop(self, id: str, call: st.CallStep | None) -> list[ev.FileChanged]:
@@ -38,3 +42,8 @@ class ObservedFiles:
             if by_command := self.left.pop(call_by_command(command, self._count[command]), None):
                 return by_command
         return self.left.pop(id, [])
+
+    def corrected(self, step: st.ResultStep) -> st.ResultStep:
+        """The result of a call, which was not refused if somebody saw it run."""
+        is_stopped = step.may_have_run and step.id in self._ran
+        return msgspec.structs.replace(step, outcome="interrupted") if is_stopped else step

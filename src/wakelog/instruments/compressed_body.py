@@ -1,4 +1,5 @@
-"""Undoes the compression of a request, so that its messages can be recorded. What is sent on stays as it came.
+"""Undoes the compression of a request or an answer, so that its messages can be recorded. What is sent on stays as it
+came.
 
 Brotli has no decoder in the standard library: it is read if the package `brotli` or `brotlicffi` is installed.
 """
@@ -18,16 +19,40 @@ from wakelog.errors import UnsupportedError
 def decoded_body(body: bytes, encodings: str, limit: int) -> bytes:
     """The body without the encodings of its Content-Encoding header. Raises UnsupportedError for one that nobody here
     can undo, and ValueError for a body that is damaged or decodes to more than `limit` bytes."""
-    names = [name.strip().lower() for name in encodings.split(",")]
-    for name in reversed([name for name in names if name not in ("", "identity")]):
-        decode = _DECODERS.get(name.removeprefix("x-"))
+    for name in reversed(_names(encodings)):
+        decode = _DECODERS.get(name)
         if decode is None:
-            raise UnsupportedError(f"a request in the encoding {name!r}")
+            raise UnsupportedError(f"a body in the encoding {name!r}")
         try:
             body = decode(body, limit)
         except (zlib.error, zstandard.ZstdError) as exc:
             raise ValueError(f"it is not {name}: {exc}") from exc
     return body
+
+
+def stream_decoder(encodings: str, limit: int) -> Callable[[bytes], bytes]:
+    """Decodes a stream piece by piece. Raises UnsupportedError for other encodings than gzip and deflate. The decoder
+    raises ValueError for a piece that is damaged or decodes to more than `limit` bytes."""
+    names = _names(encodings)
+    if not names:
+        return bytes
+    if len(names) > 1 or names[0] not in ("gzip", "deflate"):
+        raise UnsupportedError(f"a stream in the encoding {encodings!r}")
+    decoder = zlib.decompressobj(_GZIP_OR_ZLIB)
+
+    def decode(piece: bytes) -> bytes:
+        try:
+            out = decoder.decompress(piece, limit)
+        except zlib.error as exc:
+            raise ValueError(f"it is not {names[0]}: {exc}") from exc
+        return _all(out, limit, not decoder.unconsumed_tail)
+
+    return decode
+
+
+def _names(encodings: str) -> list[str]:
+    names = [name.strip().lower().removeprefix("x-") for name in encodings.split(",")]
+    return [name for name in names if name not in ("", "identity")]
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:
@@ -81,7 +106,7 @@ def _first_of(*names: str) -> Any:
             return importlib.import_module(name)
         except ImportError:
             continue
-    raise UnsupportedError(f"a request in Brotli, which needs the package {names[0]}")
+    raise UnsupportedError(f"a body in Brotli, which needs the package {names[0]}")
 
 
 def _all(decoded: bytes, limit: int, is_whole: bool = True) -> bytes:
@@ -95,6 +120,7 @@ def _all(decoded: bytes, limit: int, is_whole: bool = True) -> bytes:
 _PIECE = 1 << 12
 _BROTLI_PIECE = 16
 """Not all versions can bound what they decode at once, and some bytes can stand for 16 MB."""
+_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _DECODERS: dict[str, Callable[[bytes, int], bytes]] = {
     "gzip": _gunzip,
     "deflate": _deflate,
