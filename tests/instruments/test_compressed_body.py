@@ -112,7 +112,7 @@ def test_the_work_for_a_body_of_many_members_grows_with_its_size(monkeypatch: py
             return getattr(self._inside, name)
 
     body = gzip.compress(os.urandom(1000)) * 1000
-    monkeypatch.setattr("wakelog.instruments.request_body.zlib.decompressobj", Member)
+    monkeypatch.setattr("wakelog.instruments.compressed_body.zlib.decompressobj", Member)
     assert len(decoded_body(body, "gzip", LIMIT)) == 1_000_000
     assert fed < 10 * len(body)
 
