@@ -318,6 +318,47 @@ def test_without_an_answer_the_outcome_is_unknown(nats: NatsServer, tmp_path: Pa
     engine.close()
 
 
+def test_an_append_that_may_be_stored_is_never_told_as_refused(engine: NatsEngine) -> None:
+    """The answer is lost, and then there is no leader to ask until the time is over."""
+    writer = opened(engine)
+    engine._connection.patience_s = 0.05
+
+    async def deaf(stream: str, messages: Any) -> int:
+        async def no_leader(*_: Any, **__: Any) -> None:
+            raise JetStreamRefusal(503, 10008, "no leader")
+
+        engine._connection._api = no_leader  # type: ignore[method-assign,assignment]
+        raise TimeoutError
+
+    put_through(engine, deaf)
+    with pytest.raises(UnavailableError) as told:
+        engine.submit(writer.rival(fact("a"))).result()
+    assert told.value.kind == "answer-unknown"
+
+
+def test_an_append_that_is_still_being_stored_is_waited_for(engine: NatsEngine) -> None:
+    """The leader has it and lost its followers for a moment; when it is asked again it says so."""
+    writer = opened(engine)
+    put, refused = engine._connection.put, list[int]()
+
+    async def slow(stream: str, messages: Any) -> int:
+        refused.append(1)
+        if len(refused) == 1:
+            raise TimeoutError
+        if len(refused) < 4:
+            raise JetStreamRefusal(409, 10158, "duplicate message id is in process")
+        return await put(stream, messages)
+
+    put_through(engine, slow)
+    assert engine.submit(writer.seal(fact("a"))).result().seq == 2
+    assert len(refused) == 4
+    refused[:] = [1]
+    engine._connection.patience_s = 0.0
+    with pytest.raises(UnavailableError) as told:
+        engine.submit(writer.rival(fact("b"))).result()
+    assert told.value.kind == "answer-unknown"
+
+
 @pytest.mark.parametrize("code", [10071, 10164])
 def test_both_codes_of_a_conflict_are_judged_by_the_present_head(engine: NatsEngine, code: int) -> None:
     writer = opened(engine)

@@ -352,7 +352,7 @@ class NatsEngine(LoopOwner):
             self._arrivals.take_all()
             await asyncio.wait_for(self._lanes.drain(), self._patience_s + 5)
 
-        self._shut_down(drain, self._connection.close)
+        self._shut_down(drain, self._lanes.end, self._connection.close)
         self._arrivals.refuse_all()
         self._news.wake_all()
 
