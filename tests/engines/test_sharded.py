@@ -340,6 +340,10 @@ def test_an_append_is_sent_on_as_it_is(judge: Judge) -> None:
     assert judge(statements.ROUTED_INSERT).reach == "one"
     for name in ("HEAD", "READ", "AT", "BY_ID", "SNAPSHOT", "CHILDREN", "TITLE", "BEAT", "TOUCH", "CLAIM", "FIND"):
         assert judge(getattr(statements, name)).reach == "one", name
+    # These do not depend on a planner that follows the root from one table to another.
+    for name in ("SNAPSHOT", "READ", "BY_ID", "ROUTED_APPEND", "ROUTED_APPEND_WHOLE"):
+        text = getattr(statements, name)
+        assert "lateral" not in text, name
 
 
 def test_an_append_goes_on_in_one_statement(store: Store, sent: set[str]) -> None:
@@ -455,6 +459,23 @@ def test_a_lost_worker_is_asked_again_and_an_append_is_stored_once(
     session.fact("b", 2)
     assert [e.body["value"] for e in session.events(kind="fact.recorded")] == [1, 2]
     assert session.verify().ok
+
+
+def test_a_note_whose_answer_was_lost_is_ours(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that was just made must not be told as one that somebody else has."""
+    lost, fetch = iter([True]), Recorded.fetch
+
+    async def cut(self: Any, query: str, *args: Any, **more: Any) -> Any:
+        done = await fetch(self, query, *args, **more)
+        if query == statements.ADD_NOTE and next(lost, False):
+            raise asyncpg.InternalServerError("server closed the connection unexpectedly")
+        return done
+
+    monkeypatch.setattr(Recorded, "fetch", cut)
+    engine: Any = store.engine
+    notes, name = Notes(engine), uuid.uuid4().hex
+    assert notes.add("key", name, b"mine")
+    assert not notes.add("key", name, b"another")
 
 
 def test_beyond_patience_an_append_to_a_lost_worker_is_unknown(
