@@ -47,8 +47,9 @@ from wakelog.maintenance.shards import create_store
 from wakelog.patterns.cohorts import Cohort
 from wakelog.store import Store
 from wakelog.store.remote import ALL_QUESTIONS
-from wakelog.testing.builders import new_session
+from wakelog.testing.builders import fact, new_session
 from wakelog.testing.contract import EngineContract
+from wakelog.testing.contract.base import opened
 
 ASKS_ALL = {
     " ".join(text.split())
@@ -529,6 +530,39 @@ def test_a_worker_that_hangs_holds_up_its_own_sessions_only(store: Store, monkey
     for thread in threads:
         thread.join(180)
     assert [session.head.seq for session in stalled] == [3] * len(stalled)
+
+
+def test_a_store_that_is_closed_does_not_wait_for_a_worker_that_hangs(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine: Any = store.engine
+    writer = opened(engine)
+    engine.submit(writer.seal(fact("a"))).result()
+    has_begun, fetchrow = threading.Event(), Recorded.fetchrow
+
+    async def hang(self: Any, query: str, *args: Any, **more: Any) -> Any:
+        if query == statements.ROUTED_APPEND:
+            has_begun.set()
+            await asyncio.Event().wait()
+        return await fetchrow(self, query, *args, **more)
+
+    monkeypatch.setattr(Recorded, "fetchrow", hang)
+    pending = [engine.submit(writer.seal(fact("b"))) for _ in range(3)]
+    assert has_begun.wait(30)
+    engine._appends.connections.patience_s = -4.9
+    told: list[str] = []
+
+    def close_and_ask() -> None:
+        engine.close()
+        for each in pending:
+            with pytest.raises(errors.UnavailableError) as failed:
+                each.result()
+            told.append(failed.value.kind)
+
+    thread = threading.Thread(target=close_and_ask, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert told == ["answer-unknown", "store-closed", "store-closed"]
 
 
 def test_the_feed_waits_for_an_append_on_a_worker_that_hangs(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,9 @@ _CLOSED = (concurrent.futures.CancelledError,)
 _PERMANENT = (asyncpg.ClientConfigurationError, ssl.SSLError)
 
 
+_AGAIN = "ask again with the same commit id: it is stored once at most"
+
+
 class PoolFullError(Exception):
     """All connections of this process stayed in use until the time ran out."""
 
@@ -60,6 +63,10 @@ def is_unknown(exc: BaseException, *, is_sharded: bool = False) -> bool:
     return isinstance(exc, (*_STOPPING, *_LOST)) and not isinstance(exc, asyncpg.CannotConnectNowError)
 
 
+def closed_unanswered() -> UnavailableError:
+    return UnavailableError("the store was closed before the server answered", kind="answer-unknown", hint=_AGAIN)
+
+
 def translate_error(exc: BaseException, *, is_unknown: bool = False) -> WakelogError:
     """Our error for an error of the driver. `is_unknown` says that an append may have been stored; repeating it with
     the same commit finds out."""
@@ -69,7 +76,7 @@ def translate_error(exc: BaseException, *, is_unknown: bool = False) -> WakelogE
         error: WakelogError = UnavailableError(
             f"the server was lost before it answered: {exc!r}",
             kind="answer-unknown",
-            hint="ask again with the same commit id: it is stored once at most",
+            hint=_AGAIN,
         )
     else:
         error = _refusal(exc) or _unavailability(exc)
