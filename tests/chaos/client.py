@@ -1,12 +1,13 @@
 """One client process of the chaos runs. It works until it is told to stop, and writes down what it did.
 
 Each client appends to sessions of its own and to sessions that all clients share, asks for heads, forks, takes leases,
-follows a shared session, and makes the same calls with effects as all others. Every append has an id: an append without
-an answer is repeated with the same one, until it is answered. What it does goes to a file, a line of JSON each, written
-when it is over."""
+follows a shared session, and makes the same calls with effects as all others. Every append of a thread has an id: one
+without an answer is repeated with the same id, until it is answered. Beside the threads are many tasks (crowd.py). What
+it does goes to a file, a line of JSON each, written when it is over."""
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import random
@@ -20,6 +21,7 @@ from typing import Any, TypeVar
 import msgspec
 
 import wakelog
+from tests.chaos.crowd import run_crowd, session_names
 from tests.chaos.history import Operation
 from wakelog.errors import ConflictError, NotAllowedError, UnavailableError, WakelogError
 from wakelog.model import events as ev
@@ -58,6 +60,7 @@ class ChaosClient:
         threads = [threading.Thread(target=self._guarded, args=(self._write, n)) for n in names]
         threads.append(threading.Thread(target=self._guarded, args=(self._follow, "shared-0")))
         threads.append(threading.Thread(target=self._guarded, args=(self._act, "acts")))
+        threads.append(threading.Thread(target=self._guarded, args=(self._run_tasks, "tasks")))
         for thread in threads:
             thread.start()
         sys.stdin.readline()  # until told to stop
@@ -135,6 +138,14 @@ class ChaosClient:
             except WakelogError as exc:  # it may have run or not; the next one is another
                 self.note({"lost": exc.kind, "at": time.monotonic()})
             time.sleep(0.02)
+
+    def _run_tasks(self, _: str) -> None:
+        sessions = []
+        for name in session_names(self.name):
+            if self._stop.is_set():
+                return
+            sessions.append(self._patiently(lambda name=name: self.store.session(name)))  # type: ignore[misc]
+        asyncio.run(run_crowd(self.name, sessions, self.note, self._stop.is_set))
 
     def _follow(self, name: str) -> None:
         """A tail: every event once, in order, without a hole."""
