@@ -359,6 +359,21 @@ def test_an_append_that_is_still_being_stored_is_waited_for(engine: NatsEngine) 
     assert told.value.kind == "answer-unknown"
 
 
+@pytest.mark.parametrize("commit_id", ["", "mine"])
+def test_an_append_behind_one_that_is_still_being_stored_may_be_that_one(engine: NatsEngine, commit_id: str) -> None:
+    """As when a caller repeats an append whose outcome it was not told."""
+    writer = opened(engine)
+    engine._connection.patience_s = 0.0
+
+    async def in_flight(stream: str, messages: Any) -> int:
+        raise JetStreamRefusal(400, 10164, "a message of this subject is in flight")
+
+    put_through(engine, in_flight)
+    with pytest.raises(UnavailableError) as told:
+        engine.submit(writer.rival(fact("b"), commit_id=commit_id)).result()
+    assert told.value.kind == "answer-unknown"
+
+
 @pytest.mark.parametrize("code", [10071, 10164])
 def test_both_codes_of_a_conflict_are_judged_by_the_present_head(engine: NatsEngine, code: int) -> None:
     writer = opened(engine)

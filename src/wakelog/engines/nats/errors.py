@@ -17,7 +17,8 @@ WRONG_HEAD = frozenset({10071, IN_FLIGHT, 10201})
 """The expected message is not the last one; the same while another append is in flight; the same batch was repeated."""
 _IN_PROCESS = 10158
 """The same message was sent before, and whether it will be stored is not decided yet."""
-_STORED_BEFORE = frozenset({_IN_PROCESS, 10201})
+_MAYBE_OURS = frozenset({_IN_PROCESS, IN_FLIGHT, 10201})
+"""What is being stored, or is stored, may be what was sent before, for an earlier submit too."""
 NO_MESSAGE = frozenset({10037, 10057, 10043})
 NO_STREAM = 10059
 NO_LEADER = frozenset({10008, 10009})
@@ -80,7 +81,7 @@ def is_temporary(exc: BaseException) -> bool:
 def may_be_stored(exc: BaseException) -> bool:
     """Whether a message may be stored, now or later, when this was the answer to it."""
     if isinstance(exc, JetStreamRefusal):
-        return exc.err_code in _STORED_BEFORE
+        return exc.err_code in _MAYBE_OURS
     return not isinstance(exc, _NOT_SENT)
 
 
