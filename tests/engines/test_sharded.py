@@ -462,6 +462,31 @@ def test_a_lost_worker_is_asked_again_and_an_append_is_stored_once(
     assert session.verify().ok
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        asyncpg.InternalServerError("could not create distributed plan"),
+        asyncpg.FeatureNotSupportedError("cannot perform distributed planning on this query"),
+    ],
+)
+def test_an_append_that_the_planner_refuses_takes_the_careful_way(
+    store: Store, monkeypatch: pytest.MonkeyPatch, refusal: Exception
+) -> None:
+    session = store.session("s")
+    fetchrow, tries = Recorded.fetchrow, list[str]()
+
+    async def refuse(self: Any, query: str, *args: Any, **more: Any) -> Any:
+        if query == statements.ROUTED_APPEND_WHOLE:
+            tries.append(query)
+            raise refusal
+        return await fetchrow(self, query, *args, **more)
+
+    monkeypatch.setattr(Recorded, "fetchrow", refuse)
+    assert session.append(wakelog.events.FactRecorded(key="c", value=3), commit_id="mine").seq == 2
+    assert len(tries) == 1
+    assert session.verify().ok
+
+
 def test_a_note_whose_answer_was_lost_is_ours(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """A key that was just made must not be told as one that somebody else has."""
     lost, fetch = iter([True]), Recorded.fetch

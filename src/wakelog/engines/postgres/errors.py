@@ -165,9 +165,15 @@ def _unavailability(exc: BaseException) -> WakelogError:
     return UnavailableError(f"the server refused: {exc!r}", kind="server-error")
 
 
+def is_unplanned(exc: BaseException) -> bool:
+    """Whether a sharded server has no plan for a statement. It has carried out nothing then."""
+    is_internal = type(exc) is asyncpg.InternalServerError and str(exc).startswith("could not create distributed plan")
+    return is_internal or isinstance(exc, asyncpg.FeatureNotSupportedError)
+
+
 def _is_worker_error(exc: BaseException) -> bool:
     """XX000 itself. Its subclasses, such as corrupted data, are something else."""
-    return type(exc) is asyncpg.InternalServerError
+    return type(exc) is asyncpg.InternalServerError and not is_unplanned(exc)
 
 
 def _is_tls_error(exc: BaseException) -> bool:

@@ -23,10 +23,11 @@ from wakelog.engines.loop_thread import LoopThread
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.append_lane import batch_row, fits_batch
 from wakelog.engines.postgres.connections import ConnectionPool
-from wakelog.engines.postgres.errors import closed_unanswered, translate_error
+from wakelog.engines.postgres.errors import closed_unanswered, is_unplanned, translate_error
 from wakelog.engines.postgres.rows import head_from_row
 from wakelog.engines.postgres.transaction_writer import TransactionWriter
 from wakelog.engines.postgres.worker_limits import WorkerLimits, cache
+from wakelog.errors import WakelogError
 from wakelog.model.ids import SessionId, root_of
 from wakelog.model.records import Commit, ForkPoint, Head
 
@@ -127,11 +128,12 @@ class RoutedAppends(TransactionWriter):
                 stored = await self.connections.ask(
                     lambda db: db.fetchrow(statement, self._ns, *values, self.newest_time), is_append=True
                 )
-        except (asyncpg.DataError, asyncpg.FeatureNotSupportedError):
-            stored = None  # not in one statement; storing it alone shows whether it can be stored at all
         except Exception as exc:
-            pending.refuse(translate_error(exc))
-            return
+            cause = exc.__cause__ if isinstance(exc, WakelogError) else exc
+            if not isinstance(cause, asyncpg.DataError) and not (cause is not None and is_unplanned(cause)):
+                pending.refuse(translate_error(exc))
+                return
+            stored = None  # not in one statement; storing it alone shows whether it can be stored at all
         if stored is None or found is None:
             await self._store_alone(pending)
         else:
