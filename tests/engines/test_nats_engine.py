@@ -1,6 +1,7 @@
 """What the NATS engine does beyond the contract: big commits, interruptions, and shards."""
 
 import asyncio
+import contextlib
 import os
 import threading
 import time
@@ -408,6 +409,36 @@ def test_an_answer_that_does_not_come_is_looked_for(engine: NatsEngine, monkeypa
     assert engine.submit(writer.seal(fact("b"))).result().seq == 3
     assert stored(engine, writer.session) == expected(*writer.commits)
     assert told._waiting == {}
+
+
+@pytest.mark.parametrize("patience_s", [20.0, 0.0])
+def test_a_server_that_reads_and_does_not_store_is_left(
+    engine: NatsEngine, monkeypatch: pytest.MonkeyPatch, patience_s: float
+) -> None:
+    """A leader that is cut off from the others."""
+    monkeypatch.setattr(connection, "MOVE_S", 1.0)
+    monkeypatch.setattr(connection, "TRY_S", 0.1)
+    monkeypatch.setattr(client, "LOOK_S", 0.02)
+    writer, asking = opened(engine), engine._connection._client
+    monkeypatch.setattr(type(engine._connection), "servers", ["n1", "n2"])
+    send, moves = asking.send, list[int]()
+
+    def lost(subject: str, *more: Any) -> None:
+        if moves or not subject.startswith("wl."):
+            send(subject, *more)
+
+    async def move() -> None:
+        moves.append(1)
+
+    asking.send = lost  # type: ignore[method-assign,assignment]
+    asking.force_reconnect = move  # type: ignore[method-assign]
+    commit = writer.seal(fact("a"))
+    engine._connection.patience_s = patience_s
+    while not moves:
+        with contextlib.suppress(UnavailableError):
+            engine.submit(commit).result()
+    assert engine.submit(commit).result().seq == 2
+    assert moves == [1]
 
 
 def test_a_read_that_nobody_answers_is_sent_again(tmp_path: Path) -> None:

@@ -368,7 +368,10 @@ class AppendLanes:
                         tries -= clock() < deadline
                     continue
                 left = deadline - clock()
-                if left <= 0 or not is_temporary(exc):
+                if not is_temporary(exc):
+                    raise
+                if left <= 0:
+                    await self._connection.change_server()  # or a caller without patience would stay for ever
                     raise
             pause = await self._connection.pause(pause, max(left, 0.0))
         raise UnavailableError("other writers came first every time", kind="too-busy", hint="try again")
