@@ -37,8 +37,8 @@ _encode = msgspec.json.Encoder().encode
 class ChaosClient:
     """Writes to a store, and notes what it was told."""
 
-    def __init__(self, url: str, name: str, path: str, seed: int) -> None:
-        self.name, self.seed = name, seed
+    def __init__(self, url: str, name: str, path: str, seed: int, tasks: int = 0) -> None:
+        self.name, self.seed, self.tasks = name, seed, tasks
         self._out = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
         self._stop = threading.Event()
         self._clock = Path(path).with_suffix(".clock")
@@ -141,7 +141,7 @@ class ChaosClient:
 
     def _run_tasks(self, _: str) -> None:
         sessions = []
-        for name in session_names(self.name):
+        for name in session_names(self.name, self.tasks):
             if self._stop.is_set():
                 return
             sessions.append(self._patiently(lambda name=name: self.store.session(name)))  # type: ignore[misc]
@@ -175,4 +175,4 @@ class ChaosClient:
 
 
 if __name__ == "__main__":
-    ChaosClient(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])).run()
+    ChaosClient(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])).run()

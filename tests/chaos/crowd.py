@@ -17,12 +17,13 @@ from wakelog.errors import UnavailableError, WakelogError
 from wakelog.model import events as ev
 from wakelog.session import Session
 
-OWN, SHARED = 112, 16
+SHARED = 16
 TICK_S = 0.5
 
 
-def session_names(client: str) -> list[str]:
-    return [f"{client}-task-{i}" for i in range(OWN)] + [f"shared-task-{i}" for i in range(SHARED)]
+def session_names(client: str, count: int) -> list[str]:
+    """The sessions of so many tasks. Some are shared with the other clients."""
+    return [f"{client}-task-{i}" for i in range(count - SHARED)] + [f"shared-task-{i}" for i in range(SHARED)]
 
 
 async def run_crowd(

@@ -29,8 +29,9 @@ def impatient(urls: Sequence[str]) -> list[str]:
 class Load:
     """Some clients at work."""
 
-    def __init__(self, urls: Sequence[str], folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, urls: Sequence[str], folder: Path, tasks: int = 128) -> None:
+        """Each client has so many tasks beside its threads."""
+        self.folder, self._tasks = folder, tasks
         self.began = time.monotonic()
         self.marks: list[tuple[float, str]] = []
         """When something was done to the servers."""
@@ -45,7 +46,7 @@ class Load:
         command = [sys.executable, "-m", "tests.chaos.client", url, f"c{number}", str(self._files[number])]
         with (self.folder / f"c{number}.err").open("wb") as errors:
             return subprocess.Popen(
-                [*command, str(SEED + number)],
+                [*command, str(SEED + number), str(self._tasks)],
                 stdin=subprocess.PIPE,
                 stderr=errors,
                 cwd=Path(__file__).parents[2],

@@ -49,7 +49,7 @@ def _try(cluster: NatsCluster, tmp_path: Path, what: str, do: Callable[[Any, Loa
     space = "".join(c if c.isalnum() else "-" for c in what)
     urls = impatient([f"{cluster.url_from(i).replace('/wakelog?', f'/{space}?')}" for i in range(3)])
     create_store(urls[0], shards=2)
-    load = Load(urls, tmp_path)
+    load = Load(urls, tmp_path, tasks=64)
     try:
         load.go_on(10)
         do(_Named(cluster, space), load)
