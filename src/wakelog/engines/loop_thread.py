@@ -18,13 +18,8 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
         self._thread.start()
-
-    def _serve(self) -> None:
-        self._loop.run_forever()
-        # What was scheduled beside the stop may wake tasks of a caller that wait for their answers.
-        self._loop.run_until_complete(asyncio.sleep(0))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         bell = Bell()  # and not the wait of a future, which an interrupt can leave locked for the loop
