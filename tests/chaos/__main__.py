@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.chaos.faults import FAULTS, SPREAD_FAULTS, settle
 from tests.chaos.history import Operation, Verdict, longest_stall
-from tests.chaos.load import Load, judge_store
+from tests.chaos.load import Load, impatient, judge_store
 from tests.chaos.network import SpreadCluster, not_permitted
 from tests.engines.nats_server import NatsCluster
 from tests.engines.postgres_server import Pair
@@ -53,7 +53,7 @@ def _on_cluster(rounds: int, folder: Path) -> tuple[str, Verdict]:
     cluster = NatsCluster() if missing else SpreadCluster()
     try:
         cluster.start()
-        urls = [cluster.url_from(i) for i in range(CLIENTS)]
+        urls = impatient([cluster.url_from(i) for i in range(CLIENTS)])
         create_store(urls[0], shards=3)
         all_faults: dict[str, Callable[[Any, Load], None]] = {**FAULTS, **({} if missing else SPREAD_FAULTS)}
         faults = {what: _settled(cluster, do) for what, do in all_faults.items()}
@@ -130,6 +130,7 @@ def _page(
         "",
         f"{verdict.appends:,} appends were acknowledged in {lasted:.0f} s by {CLIENTS} processes, and {verdict.heads:,}"
         f" heads were read. {verdict.effects:,} calls had an effect. Without an answer at the end: {verdict.unknown}."
+        f" Refused: {verdict.refused}."
         f" Old heads told to somebody who had not seen the newer one: {verdict.stale}.",
         "",
         f"Lost, doubled, out of order or altered, or done twice: **{len(verdict.faults)}**.",

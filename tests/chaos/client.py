@@ -1,12 +1,13 @@
 """One client process of the chaos runs. It works until it is told to stop, and writes down what it did.
 
 Each client appends to sessions of its own and to sessions that all clients share, asks for heads, forks, takes leases,
-follows a shared session, and makes the same calls with effects as all others. Every append has an id: an append without
-an answer is repeated with the same one, until it is answered. What it does goes to a file, a line of JSON each, written
-when it is over."""
+follows a shared session, and makes the same calls with effects as all others. Every append of a thread has an id: one
+without an answer is repeated with the same id, until it is answered. Beside the threads are many tasks (crowd.py). What
+it does goes to a file, a line of JSON each, written when it is over."""
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import random
@@ -20,6 +21,7 @@ from typing import Any, TypeVar
 import msgspec
 
 import wakelog
+from tests.chaos.crowd import run_crowd, session_names
 from tests.chaos.history import Operation
 from wakelog.errors import ConflictError, NotAllowedError, UnavailableError, WakelogError
 from wakelog.model import events as ev
@@ -35,8 +37,8 @@ _encode = msgspec.json.Encoder().encode
 class ChaosClient:
     """Writes to a store, and notes what it was told."""
 
-    def __init__(self, url: str, name: str, path: str, seed: int) -> None:
-        self.name, self.seed = name, seed
+    def __init__(self, url: str, name: str, path: str, seed: int, tasks: int = 0) -> None:
+        self.name, self.seed, self.tasks = name, seed, tasks
         self._out = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
         self._stop = threading.Event()
         self._clock = Path(path).with_suffix(".clock")
@@ -58,6 +60,7 @@ class ChaosClient:
         threads = [threading.Thread(target=self._guarded, args=(self._write, n)) for n in names]
         threads.append(threading.Thread(target=self._guarded, args=(self._follow, "shared-0")))
         threads.append(threading.Thread(target=self._guarded, args=(self._act, "acts")))
+        threads.append(threading.Thread(target=self._guarded, args=(self._run_tasks, "tasks")))
         for thread in threads:
             thread.start()
         sys.stdin.readline()  # until told to stop
@@ -136,6 +139,14 @@ class ChaosClient:
                 self.note({"lost": exc.kind, "at": time.monotonic()})
             time.sleep(0.02)
 
+    def _run_tasks(self, _: str) -> None:
+        sessions = []
+        for name in session_names(self.name, self.tasks):
+            if self._stop.is_set():
+                return
+            sessions.append(self._patiently(lambda name=name: self.store.session(name)))  # type: ignore[misc]
+        asyncio.run(run_crowd(self.name, sessions, self.note, self._stop.is_set))
+
     def _follow(self, name: str) -> None:
         """A tail: every event once, in order, without a hole."""
         session = self._patiently(lambda: self.store.session(name))
@@ -164,4 +175,4 @@ class ChaosClient:
 
 
 if __name__ == "__main__":
-    ChaosClient(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])).run()
+    ChaosClient(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])).run()

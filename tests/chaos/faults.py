@@ -16,6 +16,9 @@ from wakelog.store.nats_url import open_nats
 PAUSE_S = 7.0
 """How long a server is stopped: longer than it takes the others to elect another leader."""
 
+AWAY_S = 3.5
+"""How long both followers are stopped: longer than an append waits before it asks again."""
+
 
 def _leader(cluster: NatsCluster) -> NatsServer:
     engine = _engine(cluster)
@@ -76,6 +79,21 @@ def pause_leader(cluster: NatsCluster, load: Load) -> None:
         time.sleep(PAUSE_S)
     finally:
         server.send(signal.SIGCONT)
+
+
+def pause_followers(cluster: NatsCluster, load: Load) -> None:
+    """The leader is left with what it was sent, and stores it when they return, or never. Shorter than an election."""
+    leader = _leader(cluster)
+    followers = [s for s in cluster.servers if s is not leader]
+    for _ in range(3):
+        for server in followers:
+            server.send(signal.SIGSTOP)
+        try:
+            time.sleep(AWAY_S)
+        finally:
+            for server in followers:
+                server.send(signal.SIGCONT)
+        load.go_on(5)
 
 
 def restart_in_turn(cluster: NatsCluster, load: Load) -> None:
@@ -153,6 +171,7 @@ FAULTS: dict[str, Callable[[NatsCluster, Load], None]] = {
     "kill a follower": kill_follower,
     "kill all three": kill_all,
     "pause the leader": pause_leader,
+    "pause both followers": pause_followers,
     "restart one after the other": restart_in_turn,
     "replace a server by an empty one": replace_by_empty,
     "slow the leader down": slow_leader,

@@ -5,6 +5,7 @@ next, so in a session the order of appends is given by their seqs, and a head is
 hold:
 
 - every acknowledged append is in the log, once, at the seq that was answered; none has the seq of another;
+- one that was refused is not in the log;
 - an append that began after another one had ended has a greater seq;
 - a head is at least as new as every append and every head that had ended before it was asked for;
 - a head is not newer than what had been begun by the time it was told.
@@ -29,7 +30,7 @@ class Operation(msgspec.Struct, frozen=True):
     client: str
     session: str
     verb: str
-    """append or head."""
+    """append, head, or refused: an append that was told not to be stored."""
     began: float
     ended: float
     seq: int
@@ -46,6 +47,7 @@ class Verdict(msgspec.Struct):
     heads: int = 0
     stale: int = 0
     effects: int = 0
+    refused: int = 0
     faults: list[str] = []
 
 
@@ -75,7 +77,14 @@ def _check_session(session: str, operations: list[Operation], log: list[tuple[in
         if append.seq and where.get(append.key) != [append.seq]:
             found = where.get(append.key)
             verdict.faults.append(f"{session}: {append.key} was acknowledged at {append.seq}, and is at {found}")
-    known = {a.key for a in appends}
+    refused = [o for o in operations if o.verb == "refused"]
+    verdict.refused += len(refused)
+    verdict.faults += [
+        f"{session}: {each.key} was told as refused, and is at {where[each.key]}"
+        for each in refused
+        if each.key in where
+    ]
+    known = {a.key for a in (*appends, *refused)}
     verdict.faults += [f"{session}: nobody appended {key}" for key in where if key not in known]
     done = [msgspec.structs.replace(a, seq=a.seq or where[a.key][0]) for a in appends if a.seq or where.get(a.key)]
     _check_order(session, done, [o for o in operations if o.verb == "head"], verdict)

@@ -21,16 +21,24 @@ EFFECTS_MORE = 3
 """How many more effects `go_on` waits for."""
 
 
+def impatient(urls: Sequence[str]) -> list[str]:
+    """The URLs, of which the last gives up after two seconds, so that there are appends without an answer."""
+    return [*urls[:-1], urls[-1].replace("patience=60", "patience=2")]
+
+
 class Load:
     """Some clients at work."""
 
-    def __init__(self, urls: Sequence[str], folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, urls: Sequence[str], folder: Path, tasks: int = 128) -> None:
+        """Each client has so many tasks beside its threads."""
+        self.folder, self._tasks = folder, tasks
         self.began = time.monotonic()
         self.marks: list[tuple[float, str]] = []
         """When something was done to the servers."""
         self.effects: list[str] = []
         """What the clients' calls did, once they are finished."""
+        self._read: dict[Path, tuple[int, list[dict[str, Any]]]] = {}
+        """Up to where each file was read, and what it had."""
         self._files = [folder / f"c{i}.ndjson" for i in range(len(urls))]
         self._clients = [self._client(i, url) for i, url in enumerate(urls)]
 
@@ -38,7 +46,7 @@ class Load:
         command = [sys.executable, "-m", "tests.chaos.client", url, f"c{number}", str(self._files[number])]
         with (self.folder / f"c{number}.err").open("wb") as errors:
             return subprocess.Popen(
-                [*command, str(SEED + number)],
+                [*command, str(SEED + number), str(self._tasks)],
                 stdin=subprocess.PIPE,
                 stderr=errors,
                 cwd=Path(__file__).parents[2],
@@ -54,13 +62,13 @@ class Load:
         path.with_suffix(".new").replace(path)
 
     def go_on(self, more: int) -> None:
-        """Waits until every client has had so many more appends answered, which began after this, and some effects."""
+        """Waits until every client has had so many more appends answered, which began after this, of its threads and of
+        its tasks; and some effects."""
         since, effects = time.monotonic(), self._count_effects() + EFFECTS_MORE
 
         def is_there() -> bool:
             return self._count_effects() >= effects and all(
-                sum(o.verb == "append" and o.seq > 0 and o.began > since for o in self._operations(file)) >= more
-                for file in self._files
+                self._count_appends(file, since) >= more for file in self._files
             )
 
         self._until(is_there, f"{more} more appends")
@@ -77,11 +85,24 @@ class Load:
         return sum("effect" in record for file in self._files for record in self._records(file))
 
     def _records(self, file: Path) -> list[dict[str, Any]]:
-        lines = file.read_bytes().splitlines(keepends=True) if file.exists() else []
-        return [msgspec.json.decode(line) for line in lines if line.endswith(b"\n")]
+        at, records = self._read.setdefault(file, (0, []))
+        if file.exists():
+            with file.open("rb") as source:
+                source.seek(at)
+                whole, newline, _ = source.read().rpartition(b"\n")
+            records += map(msgspec.json.decode, whole.splitlines())
+            self._read[file] = at + len(whole) + len(newline), records
+        return records
 
     def _operations(self, file: Path) -> list[Operation]:
         return [msgspec.convert(r, Operation) for r in self._records(file) if "verb" in r]
+
+    def _count_appends(self, file: Path, since: float) -> int:
+        """How many appends were answered that began after a moment, of the threads or of the tasks, whichever are
+        fewer."""
+        found = [r for r in self._records(file) if r.get("verb") == "append" and r["seq"] and r["began"] > since]
+        of_tasks = sum(r["client"].endswith("/tasks") for r in found)
+        return min(of_tasks, len(found) - of_tasks)
 
     def finish(self) -> list[Operation]:
         """Stops the clients; what they did."""

@@ -8,7 +8,7 @@ import pytest
 
 import wakelog
 from tests.chaos.faults import FAULTS, SPREAD_FAULTS, settle
-from tests.chaos.load import EFFECTS_MORE, Load, judge_store
+from tests.chaos.load import EFFECTS_MORE, Load, impatient, judge_store
 from tests.chaos.network import SpreadCluster, not_permitted
 from tests.engines.nats_server import NatsCluster
 from wakelog.errors import UnsupportedError
@@ -47,9 +47,9 @@ def test_the_same_without_a_network_or_a_disk(tmp_path: Path, what: str) -> None
 
 def _try(cluster: NatsCluster, tmp_path: Path, what: str, do: Callable[[Any, Load], None]) -> None:
     space = "".join(c if c.isalnum() else "-" for c in what)
-    urls = [f"{cluster.url_from(i).replace('/wakelog?', f'/{space}?')}" for i in range(3)]
+    urls = impatient([f"{cluster.url_from(i).replace('/wakelog?', f'/{space}?')}" for i in range(3)])
     create_store(urls[0], shards=2)
-    load = Load(urls, tmp_path)
+    load = Load(urls, tmp_path, tasks=64)
     try:
         load.go_on(10)
         do(_Named(cluster, space), load)

@@ -49,6 +49,7 @@ def test_a_history_that_one_order_explains_is_good() -> None:
         ([A], LOG, "nobody appended b"),
         ([append("a", 2, 5, 6), append("b", 3, 1, 2)], LOG, "had been told before it began"),
         ([A, B, head(2, 5, 6)], LOG, "saw 3, and then the head 2"),
+        ([A, msgspec.structs.replace(B, verb="refused", seq=0)], LOG, "told as refused"),
         ([A, B, head(3, 1.5, 1.6)], LOG, "before anybody appended it"),
     ],
 )

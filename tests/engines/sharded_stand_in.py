@@ -8,10 +8,14 @@ SQL = """
 create table pg_dist_partition (
     logicalrelid regclass primary key, partkey text, colocationid int not null, shards int
 );
-create table pg_dist_node (groupid int primary key, nodename text not null, nodeport int not null);
+create type noderole as enum ('primary', 'secondary', 'unavailable');
+create table pg_dist_node (
+    groupid int not null, nodename text not null, nodeport int not null, noderole noderole not null default 'primary'
+);
 create table pg_dist_shard (logicalrelid regclass, shardid bigint);
 create table pg_dist_placement (shardid bigint primary key, groupid int not null);
 insert into pg_dist_node values (1, 'w1', 5432), (2, 'w2', 5432);
+insert into pg_dist_node values (1, 'standby-of-w1', 5432, 'secondary'), (2, 'a-standby-of-w2', 5432, 'secondary');
 insert into pg_dist_placement select n, 1 + n % 2 from generate_series(0, 31) n;
 create sequence colocation_ids;
 
@@ -47,6 +51,6 @@ create function run_command_on_workers(command text)
 returns table (nodename text, nodeport int, success boolean, result text) language sql as $$
     select nodename, nodeport, true, case when command = 'show synchronous_commit'
         then (select synchronous_commit from worker_setting) else 'VACUUM' end
-    from pg_dist_node
+    from pg_dist_node where noderole = 'primary'
 $$;
 """

@@ -1,6 +1,7 @@
 """What the NATS engine does beyond the contract: big commits, interruptions, and shards."""
 
 import asyncio
+import contextlib
 import os
 import threading
 import time
@@ -318,6 +319,62 @@ def test_without_an_answer_the_outcome_is_unknown(nats: NatsServer, tmp_path: Pa
     engine.close()
 
 
+def test_an_append_that_may_be_stored_is_never_told_as_refused(engine: NatsEngine) -> None:
+    """The answer is lost, and then there is no leader to ask until the time is over."""
+    writer = opened(engine)
+    engine._connection.patience_s = 0.05
+
+    async def deaf(stream: str, messages: Any) -> int:
+        async def no_leader(*_: Any, **__: Any) -> None:
+            raise JetStreamRefusal(503, 10008, "no leader")
+
+        engine._connection._api = no_leader  # type: ignore[method-assign,assignment]
+        raise TimeoutError
+
+    put_through(engine, deaf)
+    with pytest.raises(UnavailableError) as told:
+        engine.submit(writer.rival(fact("a"))).result()
+    assert told.value.kind == "answer-unknown"
+
+
+def test_an_append_that_is_still_being_stored_is_waited_for(engine: NatsEngine) -> None:
+    """The leader has it and lost its followers for a moment; when it is asked again it says so."""
+    writer = opened(engine)
+    put, refused = engine._connection.put, list[int]()
+
+    async def slow(stream: str, messages: Any) -> int:
+        refused.append(1)
+        if len(refused) == 1:
+            raise TimeoutError
+        if len(refused) < 4:
+            raise JetStreamRefusal(409, 10158, "duplicate message id is in process")
+        return await put(stream, messages)
+
+    put_through(engine, slow)
+    assert engine.submit(writer.seal(fact("a"))).result().seq == 2
+    assert len(refused) == 4
+    refused[:] = [1]
+    engine._connection.patience_s = 0.0
+    with pytest.raises(UnavailableError) as told:
+        engine.submit(writer.rival(fact("b"))).result()
+    assert told.value.kind == "answer-unknown"
+
+
+@pytest.mark.parametrize("commit_id", ["", "mine"])
+def test_an_append_behind_one_that_is_still_being_stored_may_be_that_one(engine: NatsEngine, commit_id: str) -> None:
+    """As when a caller repeats an append whose outcome it was not told."""
+    writer = opened(engine)
+    engine._connection.patience_s = 0.0
+
+    async def in_flight(stream: str, messages: Any) -> int:
+        raise JetStreamRefusal(400, 10164, "a message of this subject is in flight")
+
+    put_through(engine, in_flight)
+    with pytest.raises(UnavailableError) as told:
+        engine.submit(writer.rival(fact("b"), commit_id=commit_id)).result()
+    assert told.value.kind == "answer-unknown"
+
+
 @pytest.mark.parametrize("code", [10071, 10164])
 def test_both_codes_of_a_conflict_are_judged_by_the_present_head(engine: NatsEngine, code: int) -> None:
     writer = opened(engine)
@@ -352,6 +409,36 @@ def test_an_answer_that_does_not_come_is_looked_for(engine: NatsEngine, monkeypa
     assert engine.submit(writer.seal(fact("b"))).result().seq == 3
     assert stored(engine, writer.session) == expected(*writer.commits)
     assert told._waiting == {}
+
+
+@pytest.mark.parametrize("patience_s", [20.0, 0.0])
+def test_a_server_that_reads_and_does_not_store_is_left(
+    engine: NatsEngine, monkeypatch: pytest.MonkeyPatch, patience_s: float
+) -> None:
+    """A leader that is cut off from the others."""
+    monkeypatch.setattr(connection, "MOVE_S", 1.0)
+    monkeypatch.setattr(connection, "TRY_S", 0.1)
+    monkeypatch.setattr(client, "LOOK_S", 0.02)
+    writer, asking = opened(engine), engine._connection._client
+    monkeypatch.setattr(type(engine._connection), "servers", ["n1", "n2"])
+    send, moves = asking.send, list[int]()
+
+    def lost(subject: str, *more: Any) -> None:
+        if moves or not subject.startswith("wl."):
+            send(subject, *more)
+
+    async def move() -> None:
+        moves.append(1)
+
+    asking.send = lost  # type: ignore[method-assign,assignment]
+    asking.force_reconnect = move  # type: ignore[method-assign]
+    commit = writer.seal(fact("a"))
+    engine._connection.patience_s = patience_s
+    while not moves:
+        with contextlib.suppress(UnavailableError):
+            engine.submit(commit).result()
+    assert engine.submit(commit).result().seq == 2
+    assert moves == [1]
 
 
 def test_a_read_that_nobody_answers_is_sent_again(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.engines.test_nats_engine import put_through
 from wakelog.engine import Pending
 from wakelog.engines.nats import NatsEngine, append_groups
 from wakelog.engines.nats.errors import JetStreamRefusal
-from wakelog.errors import ConflictError
+from wakelog.errors import ConflictError, UnavailableError
 from wakelog.model.records import Commit
 from wakelog.testing.builders import CommitWriter, fact
 from wakelog.testing.contract.base import expected, opened, store, stored
@@ -203,6 +203,28 @@ def test_a_group_that_is_refused_is_sent_one_by_one(engine: NatsEngine, other: N
     assert held.sizes == [1, 3, 1, 1, 1]
     for writer in writers:
         assert stored(other, writer.session) == expected(*writer.commits)
+
+
+def test_everybody_is_answered_when_the_store_is_closed_while_groups_are_on_their_way(engine: NatsEngine) -> None:
+    writers = [opened(engine) for _ in range(3)]
+    held = Held(engine)
+    pending = [held.submit_first(writers[0].seal(fact("k")))]
+    pending += [engine.submit(writer.seal(fact("k"))) for writer in (*writers[1:], writers[0], writers[0])]
+    told: dict[int, str] = {}
+
+    def wait(number: int) -> None:
+        with pytest.raises(UnavailableError) as failed:
+            pending[number].result()
+        told[number] = failed.value.kind
+
+    waiting = [threading.Thread(target=wait, args=(number,), daemon=True) for number in range(len(pending))]
+    for thread in waiting:
+        thread.start()
+    engine._patience_s = -4.9  # the first is never answered
+    engine.close()
+    for thread in waiting:
+        thread.join(30)
+    assert told == dict.fromkeys((0, 1, 2), "answer-unknown") | dict.fromkeys((3, 4), "store-closed")
 
 
 def test_a_group_has_a_limit(engine: NatsEngine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,8 +47,9 @@ from wakelog.maintenance.shards import create_store
 from wakelog.patterns.cohorts import Cohort
 from wakelog.store import Store
 from wakelog.store.remote import ALL_QUESTIONS
-from wakelog.testing.builders import new_session
+from wakelog.testing.builders import fact, new_session
 from wakelog.testing.contract import EngineContract
+from wakelog.testing.contract.base import opened
 
 ASKS_ALL = {
     " ".join(text.split())
@@ -340,6 +341,10 @@ def test_an_append_is_sent_on_as_it_is(judge: Judge) -> None:
     assert judge(statements.ROUTED_INSERT).reach == "one"
     for name in ("HEAD", "READ", "AT", "BY_ID", "SNAPSHOT", "CHILDREN", "TITLE", "BEAT", "TOUCH", "CLAIM", "FIND"):
         assert judge(getattr(statements, name)).reach == "one", name
+    # These do not depend on a planner that follows the root from one table to another.
+    for name in ("SNAPSHOT", "READ", "BY_ID", "ROUTED_APPEND", "ROUTED_APPEND_WHOLE"):
+        text = getattr(statements, name)
+        assert "lateral" not in text, name
 
 
 def test_an_append_goes_on_in_one_statement(store: Store, sent: set[str]) -> None:
@@ -457,6 +462,48 @@ def test_a_lost_worker_is_asked_again_and_an_append_is_stored_once(
     assert session.verify().ok
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        asyncpg.InternalServerError("could not create distributed plan"),
+        asyncpg.FeatureNotSupportedError("cannot perform distributed planning on this query"),
+    ],
+)
+def test_an_append_that_the_planner_refuses_takes_the_careful_way(
+    store: Store, monkeypatch: pytest.MonkeyPatch, refusal: Exception
+) -> None:
+    session = store.session("s")
+    fetchrow, tries = Recorded.fetchrow, list[str]()
+
+    async def refuse(self: Any, query: str, *args: Any, **more: Any) -> Any:
+        if query == statements.ROUTED_APPEND_WHOLE:
+            tries.append(query)
+            raise refusal
+        return await fetchrow(self, query, *args, **more)
+
+    monkeypatch.setattr(Recorded, "fetchrow", refuse)
+    assert session.append(wakelog.events.FactRecorded(key="c", value=3), commit_id="mine").seq == 2
+    assert len(tries) == 1
+    assert session.verify().ok
+
+
+def test_a_note_whose_answer_was_lost_is_ours(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that was just made must not be told as one that somebody else has."""
+    lost, fetch = iter([True]), Recorded.fetch
+
+    async def cut(self: Any, query: str, *args: Any, **more: Any) -> Any:
+        done = await fetch(self, query, *args, **more)
+        if query == statements.ADD_NOTE and next(lost, False):
+            raise asyncpg.InternalServerError("server closed the connection unexpectedly")
+        return done
+
+    monkeypatch.setattr(Recorded, "fetch", cut)
+    engine: Any = store.engine
+    notes, name = Notes(engine), uuid.uuid4().hex
+    assert notes.add("key", name, b"mine")
+    assert not notes.add("key", name, b"another")
+
+
 def test_beyond_patience_an_append_to_a_lost_worker_is_unknown(
     sharded: str, sent: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -508,6 +555,39 @@ def test_a_worker_that_hangs_holds_up_its_own_sessions_only(store: Store, monkey
     for thread in threads:
         thread.join(180)
     assert [session.head.seq for session in stalled] == [3] * len(stalled)
+
+
+def test_a_store_that_is_closed_does_not_wait_for_a_worker_that_hangs(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine: Any = store.engine
+    writer = opened(engine)
+    engine.submit(writer.seal(fact("a"))).result()
+    has_begun, fetchrow = threading.Event(), Recorded.fetchrow
+
+    async def hang(self: Any, query: str, *args: Any, **more: Any) -> Any:
+        if query == statements.ROUTED_APPEND:
+            has_begun.set()
+            await asyncio.Event().wait()
+        return await fetchrow(self, query, *args, **more)
+
+    monkeypatch.setattr(Recorded, "fetchrow", hang)
+    pending = [engine.submit(writer.seal(fact("b"))) for _ in range(3)]
+    assert has_begun.wait(30)
+    engine._appends.connections.patience_s = -4.9
+    told: list[str] = []
+
+    def close_and_ask() -> None:
+        engine.close()
+        for each in pending:
+            with pytest.raises(errors.UnavailableError) as failed:
+                each.result()
+            told.append(failed.value.kind)
+
+    thread = threading.Thread(target=close_and_ask, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert told == ["answer-unknown", "store-closed", "store-closed"]
 
 
 def test_the_feed_waits_for_an_append_on_a_worker_that_hangs(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from tests.http.asking import Asker
 from tests.http.processes import ROOT, ServerProcess
 from tests.index.conftest import sharded_url
 from tests.index.play import Player
+from tests.ports import free_port
 from wakelog.cli.app import run
 from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError
@@ -50,6 +51,14 @@ with wakelog.open(sys.argv[1], create=False) as store, Projection(store) as proj
 @pytest.fixture
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return sharded_url(request, tmp_path)
+
+
+def test_an_error_says_that_it_is_about_the_database_of_the_index() -> None:
+    with pytest.raises(UnavailableError) as told:
+        shard_book.ShardedDatabase(f"postgresql://postgres@127.0.0.1:{free_port()}/index", "nats team default")
+    assert told.value.message.startswith("the database of the index: ")
+    assert str(told.value) == told.value.message
+    assert told.value.kind == "unreachable"
 
 
 @pytest.fixture

@@ -234,6 +234,28 @@ def test_an_answer_lost_twice_is_unknown_and_the_log_goes_on(new_log: NewLog, en
     assert log.state()["facts"].keys() == {"a", "b"}
 
 
+def test_an_append_whose_answer_was_lost_stays_unknown_when_the_store_cannot_be_asked(
+    new_log: NewLog, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lossy = LossyEngine(engine)
+    log = new_log(on=cast(Engine, lossy))
+    submit = lossy.submit
+
+    def once(*commits: Any) -> Any:
+        def refuse(*_: Any) -> Any:
+            raise UnavailableError("out of reach", kind="unreachable")
+
+        monkeypatch.setattr(lossy, "submit", refuse)
+        return submit(*commits)
+
+    monkeypatch.setattr(lossy, "submit", once)
+    lossy.lose = 1
+    with pytest.raises(UnavailableError) as told:
+        log.append(fact("a"))
+    assert told.value.kind == "answer-unknown"
+    assert engine.head(log.id).seq == 2
+
+
 def test_an_engine_that_refuses_to_take_an_append_leaves_the_log_usable(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,7 +91,8 @@ class CommandContext:
             raise errors.NotFoundError(
                 f"there is no store at {hide_password(self.url)}",
                 kind="store-not-found",
-                hint="wakelog import brings in what your agents wrote; wakelog demo makes a store to look at",
+                hint=exc.hint
+                or "wakelog import brings in what your agents wrote; wakelog demo makes a store to look at",
             ) from exc
         return self._store
 

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from wakelog.engines.append_answer import AppendAnswer
 from wakelog.engines.loop_thread import LoopThread
-from wakelog.errors import UnavailableError, WakelogError
+from wakelog.errors import NotFoundError, UnavailableError, WakelogError
 
 T = TypeVar("T")
 A = TypeVar("A", bound=AppendAnswer)
@@ -150,6 +150,14 @@ class Arrivals(Generic[A]):
         with contextlib.suppress(IndexError):  # another thread is doing the same
             while self._arrived:
                 self._arrived.popleft().refuse(store_closed())
+
+
+def no_store(place: str) -> NotFoundError:
+    return NotFoundError(
+        f"there is no store in {place}",
+        kind="store-not-found",
+        hint="wakelog store create URL makes it; or correct the name in the URL",
+    )
 
 
 def store_closed() -> UnavailableError:

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from wakelog.engines.postgres import distribution
-from wakelog.errors import UnsupportedError
+from wakelog.errors import UnsupportedError, WakelogError
 from wakelog.index.shared_index import SharedConnection, SharedDatabase
 from wakelog.model.ids import Seq, SessionId
 
@@ -114,6 +114,13 @@ class ShardedDatabase(SharedDatabase):
         with self._translated_errors(), self._connection() as db:
             self.run(_refuse_workers(db))
             self.run(self._made(db, (_SHARD_TABLE, _PROJECTOR_TABLE)))
+
+    def _translate(self, exc: Exception) -> WakelogError:
+        """The log is on other servers, so an error says which one it is about."""
+        error = super()._translate(exc)
+        error.message = f"the database of the index: {error.message}"
+        error.args = (error.message,)
+        return error
 
     def _stop_others(self, db: SharedConnection) -> None:
         """Waits for all writers, and blocks new ones until the index is empty."""

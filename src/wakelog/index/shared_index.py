@@ -24,7 +24,7 @@ from wakelog.engine import Engine
 from wakelog.engines.loop_thread import LoopThread
 from wakelog.engines.postgres import PostgresEngine, distribution
 from wakelog.engines.postgres.errors import translate_error
-from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError
+from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError, WakelogError
 from wakelog.index import dialect
 from wakelog.index.connection import Damaged, Overtaken, Values
 from wakelog.index.database import SCHEMA_VERSION
@@ -295,7 +295,10 @@ class SharedDatabase:
         except _OVERTAKEN as exc:
             raise Overtaken(str(exc)) from exc
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as exc:
-            raise translate_error(exc) from exc
+            raise self._translate(exc) from exc
+
+    def _translate(self, exc: Exception) -> WakelogError:
+        return translate_error(exc)
 
 
 def _fresh() -> tuple[Any, ...]:

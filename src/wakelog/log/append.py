@@ -198,7 +198,10 @@ class Appender:
                 if exc.kind != "answer-unknown":
                     raise
                 # Submit the same commit again to learn the outcome: it is stored at most once.
-                head = self.engine.submit(sealed.commit).result()
+                try:
+                    head = self.engine.submit(sealed.commit).result()
+                except UnavailableError as again:
+                    raise exc from again  # what was sent first may be stored, whatever became of this
         except BaseException:
             self._retreat(sealed)
             raise

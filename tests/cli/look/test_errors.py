@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.engines.nats_server import NatsServer
+from tests.engines.postgres_server import Server
 from wakelog.store import open as open_store
 
 CASES = [
@@ -82,6 +84,15 @@ def test_looking_at_no_store_is_not_an_empty_answer(cli: Cli, tmp_path: Path) ->
         assert result.code == 3
         assert "[store-not-found]" in result.err
     assert not (tmp_path / "none").exists()
+
+
+def test_a_store_that_is_missing_on_a_server_has_to_be_made_there(cli: Cli, nats: NatsServer, postgres: Server) -> None:
+    with postgres.database() as empty:
+        for url in (nats.url.replace("/wakelog?", "/misspelt?"), empty):
+            result = cli("ls", "--store", url)
+            assert result.code == 3
+            assert "[store-not-found]" in result.err
+            assert "hint: wakelog store create URL makes it" in result.err
 
 
 def test_store_without_sessions_says_so(cli: Cli, tmp_path: Path) -> None:

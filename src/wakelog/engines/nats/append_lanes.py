@@ -30,7 +30,14 @@ from wakelog.engines.nats.append_groups import AppendGroups, GroupMember
 from wakelog.engines.nats.append_plan import AppendPlan
 from wakelog.engines.nats.commit_messages import plain_messages
 from wakelog.engines.nats.connection import NatsConnection
-from wakelog.engines.nats.errors import IN_FLIGHT, JetStreamRefusal, is_temporary, translate_error
+from wakelog.engines.nats.errors import (
+    IN_FLIGHT,
+    JetStreamRefusal,
+    closed_meanwhile,
+    is_temporary,
+    may_be_stored,
+    translate_error,
+)
 from wakelog.engines.nats.layout import LayoutKeeper
 from wakelog.engines.nats.reader import SessionReader
 from wakelog.engines.nats.stream_message import NewMessage
@@ -70,6 +77,19 @@ class LanedAppend(AppendAnswer):
         return super().result()
 
 
+class _Sending:
+    """Whether messages that were sent may be stored although nobody said so."""
+
+    def __init__(self, is_unknown: bool) -> None:
+        self.is_unknown = is_unknown
+
+    def __enter__(self) -> None:
+        self._was_unknown, self.is_unknown = self.is_unknown, True
+
+    def __exit__(self, _: object, exc: BaseException | None, __: object) -> None:
+        self.is_unknown = self._was_unknown or (exc is not None and may_be_stored(exc))
+
+
 class AppendLanes:
     """The lanes of one engine. Runs on the loop."""
 
@@ -88,6 +108,7 @@ class AppendLanes:
         self._openings: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         """By shard. A server checks one expectation about a fence at a time and refuses the others."""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._has_ended = False
 
     def draft(self, pending: LanedAppend) -> None:
         """Builds the messages of an append for the fast path. Called in the caller's thread, because on the loop all
@@ -97,6 +118,9 @@ class AppendLanes:
             pending.draft = self._make_draft(commit, self._tails.cached(commit.session))
 
     def put(self, pending: LanedAppend) -> None:
+        if self._has_ended:
+            pending.refuse(closed_meanwhile())
+            return
         if pending.draft is not None and (session := pending.commits[0].session) not in self._lanes:
             self._lanes[session] = deque((pending,))  # the usual append: it is first, and nothing is behind it
             pending.has_begun = True
@@ -115,6 +139,18 @@ class AppendLanes:
         while self._lanes:
             await asyncio.sleep(DRAIN_S)
 
+    async def end(self) -> None:
+        """Answers everything that is left: nobody else will. Nothing is sent after this."""
+        self._has_ended = True
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=5)
+        for lane in self._lanes.values():
+            for each in lane:
+                each.refuse(closed_meanwhile(is_unknown=each.has_begun))
+        self._lanes.clear()
+
     def _start_if_first(self, pending: LanedAppend) -> None:
         if pending.has_begun or any(self._lanes[s][0] is not pending for s in pending.sessions):
             return
@@ -124,8 +160,10 @@ class AppendLanes:
         if len(together) > 1 or not self._send_fast(pending):
             self._start_task(together)
 
-    def _start_task(self, together: list[LanedAppend], *, is_sent: bool = False) -> None:
-        task = asyncio.get_running_loop().create_task(self._run(together, is_sent))
+    def _start_task(self, together: list[LanedAppend], failed: Exception | None = None) -> None:
+        if self._has_ended:
+            return
+        task = asyncio.get_running_loop().create_task(self._run(together, failed))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -141,19 +179,20 @@ class AppendLanes:
             together.append(each)
         return together
 
-    async def _run(self, together: list[LanedAppend], is_sent: bool) -> None:
+    async def _run(self, together: list[LanedAppend], failed: Exception | None) -> None:
         try:
             if (work := together[0].work) is not None:
                 together[0].give(await work())
             else:
-                await self._append(together, is_sent)
+                await self._append(together, failed)
         except BaseException as exc:
             for each in together:
                 each.refuse(copy(translate_error(exc)))
             if not isinstance(exc, Exception):
                 raise
         finally:
-            self._leave(together)
+            if not self._has_ended:
+                self._leave(together)
 
     def _leave(self, together: list[LanedAppend]) -> None:
         if len(together) == 1 and len(together[0].sessions) == 1:
@@ -204,8 +243,10 @@ class AppendLanes:
         before = tail
 
         def stored(seq: int | Exception) -> None:
+            if self._has_ended:
+                return
             if isinstance(seq, Exception):
-                self._start_task([pending], is_sent=True)
+                self._start_task([pending], seq)
                 return
             head = head_after(commit, before.head)
             self._tails.advance(before, head, seq)
@@ -217,10 +258,10 @@ class AppendLanes:
 
     # The slow path
 
-    async def _append(self, together: list[LanedAppend], is_sent: bool) -> None:
+    async def _append(self, together: list[LanedAppend], failed: Exception | None) -> None:
         """Judges the appends in order, and stores those that pass together."""
         if len(together) == 1:
-            together[0].give(await self.store(together[0].commits, is_sent=is_sent))
+            together[0].give(await self.store(together[0].commits, failed=failed))
             return
         refused: dict[int, Exception] = {}
         answers: dict[int, Head] = {}
@@ -251,16 +292,16 @@ class AppendLanes:
         extra: Extra | None = None,
         *,
         also: Sequence[SessionId] = (),
-        is_sent: bool = False,
+        failed: Exception | None = None,
     ) -> Head:
-        """Stores commits that belong together, with their extra messages, or nothing. With `is_sent`, they were sent
-        before without a positive answer, so they may be stored already."""
+        """Stores commits that belong together, with their extra messages, or nothing. `failed` says how it ended when
+        they were sent before."""
         answer: list[Head] = []
 
         def judge_all(plan: AppendPlan) -> None:
             answer[:] = [plan.judge(commit) for commit in commits]
 
-        await self._store(frozenset((*(c.session for c in commits), *also)), commits, judge_all, extra, is_sent)
+        await self._store(frozenset((*(c.session for c in commits), *also)), commits, judge_all, extra, failed)
         return answer[-1]
 
     async def _store(
@@ -269,12 +310,36 @@ class AppendLanes:
         commits: Sequence[Commit],
         judge_all: Callable[[AppendPlan], None],
         extra: Extra | None = None,
-        is_sent: bool = False,
+        failed: Exception | None = None,
     ) -> None:
-        """Tries until the commits are stored, or refused by the current heads, or the time is over."""
+        """Tries until the commits are stored, or refused by the current heads, or the time is over. Only a refusal by
+        the heads, or one without a message that may still arrive, says that nothing was stored."""
+        sending = _Sending(failed is not None and may_be_stored(failed))
+        try:
+            await self._try_to_store(sessions, commits, judge_all, extra, failed is None, sending)
+        except (UnavailableError, asyncio.CancelledError) as exc:
+            if sending.is_unknown:
+                raise translate_error(exc, is_unknown=True) from exc
+            raise
+        except WakelogError:
+            raise
+        except Exception as exc:
+            for session in sessions:
+                self._tails.forget(session)
+            raise translate_error(exc, is_unknown=sending.is_unknown) from exc
+
+    async def _try_to_store(
+        self,
+        sessions: frozenset[SessionId],
+        commits: Sequence[Commit],
+        judge_all: Callable[[AppendPlan], None],
+        extra: Extra | None,
+        is_first: bool,
+        sending: _Sending,
+    ) -> None:
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._connection.patience_s
-        is_guess = extra is None and not is_sent
+        is_guess = extra is None and is_first
         pause, collision_s, tries = _PAUSE_S, _COLLISION_S, 0
         while tries < TRIES:
             tries += 1
@@ -286,9 +351,9 @@ class AppendLanes:
                     continue
                 if not new_messages:
                     return  # everything was stored before
-                is_sent = True
                 async with self._openings[plan.shard] if plan.opens_root else contextlib.nullcontext():
-                    seq = await self._connection.put(self._subjects.stream(plan.shard), new_messages)
+                    with sending:
+                        seq = await self._connection.put(self._subjects.stream(plan.shard), new_messages)
                 plan.keep(self._tails, seq)
                 return
             except WakelogError:
@@ -303,11 +368,11 @@ class AppendLanes:
                         tries -= clock() < deadline
                     continue
                 left = deadline - clock()
-                if left <= 0 or not is_temporary(exc):
-                    for session in sessions:
-                        self._tails.forget(session)
-                    is_unknown = is_sent and is_temporary(exc) and not isinstance(exc, JetStreamRefusal)
-                    raise translate_error(exc, is_unknown=is_unknown) from exc
+                if not is_temporary(exc):
+                    raise
+                if left <= 0:
+                    await self._connection.change_server()  # or a caller without patience would stay for ever
+                    raise
             pause = await self._connection.pause(pause, max(left, 0.0))
         raise UnavailableError("other writers came first every time", kind="too-busy", hint="try again")
 

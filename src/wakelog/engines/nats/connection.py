@@ -66,6 +66,10 @@ class NatsConnection:
         """Called when a lost connection is restored."""
         self.retries = 0
         self._failing_since: float | None = None
+        """Since when no leader was reached."""
+        self._unstored_since: float | None = None
+        """Since when no message to store was answered. A leader that is cut off from the other servers goes on
+        answering reads for some seconds, and stores nothing."""
         self._servers, self._options = list(servers), options
         self._client = RequestClient()
         self._batches: dict[str, asyncio.Semaphore] = {}
@@ -170,25 +174,29 @@ class NatsConnection:
                 raise
             except Exception as exc:
                 left = deadline - clock()
-                if left <= 0 or self._is_closed or not is_temporary(exc):
+                if self._is_closed or not is_temporary(exc):
+                    raise
+                if left <= 0:
+                    await self.change_server()
                     raise
             pause = await self.pause(pause, left)
 
     async def pause(self, pause: float, left: float) -> float:
         """Waits before a retry, and returns how long the next pause may be."""
         self.retries += 1
-        await self._change_server()
+        await self.change_server()
         await asyncio.sleep(min(left, random.uniform(pause / 2, pause)))
         return min(2 * pause, _PAUSE_MAX_S)
 
-    async def _change_server(self) -> None:
-        """Connects to another server if no leader was reached through this one for some time: it may be cut off from
-        the others, but not from us."""
+    async def change_server(self) -> None:
+        """Connects to another server if no leader was reached through this one for some time, or nothing was stored: it
+        may be cut off from the others, but not from us."""
         now = asyncio.get_running_loop().time()
+        since = min((each for each in (self._failing_since, self._unstored_since) if each is not None), default=now)
         if self._failing_since is None:
             self._failing_since = now
-        elif now > self._failing_since + MOVE_S and self._client.is_connected and len(self.servers) > 1:
-            self._failing_since = None
+        if now > since + MOVE_S and self._client.is_connected and len(self.servers) > 1:
+            self._failing_since = self._unstored_since = None
             await self._client.force_reconnect()
 
     async def api(self, name: str, body: Any = None, *, patience_s: float | None = None) -> dict[str, Any]:
@@ -371,11 +379,19 @@ class NatsConnection:
     async def put(self, stream: str, messages: Sequence[NewMessage]) -> int:
         """Stores messages together or not at all, and returns the seq of the last. There is no retry: only the caller
         knows what a missing answer means. JetStreamRefusal if an expectation is not met."""
-        if len(messages) == 1:
-            [only] = messages
-            return self._stored_at(await self._ask(only.subject, only.data, only.lines))
-        async with self._batches.setdefault(stream, asyncio.Semaphore(BATCHES_MAX)):
-            return await self._put_batch(messages)
+        try:
+            if len(messages) == 1:
+                [only] = messages
+                return self._stored_at(await self._ask(only.subject, only.data, only.lines))
+            async with self._batches.setdefault(stream, asyncio.Semaphore(BATCHES_MAX)):
+                return await self._put_batch(messages)
+        except TimeoutError as exc:
+            self._note_silence(exc)
+            raise
+
+    def _note_silence(self, exc: Exception) -> None:
+        if isinstance(exc, TimeoutError) and self._unstored_since is None:
+            self._unstored_since = asyncio.get_running_loop().time() - TRY_S
 
     def put_soon(self, messages: Sequence[NewMessage], on_stored: Callable[[int | Exception], None]) -> None:
         """Like `put`, without a task that waits: `on_stored` is called once, later, with the seq of the last message
@@ -388,6 +404,7 @@ class NatsConnection:
             try:
                 seq = self._stored_at(delivered(answer))
             except Exception as exc:
+                self._note_silence(exc)
                 on_stored(exc)
             else:
                 on_stored(seq)
@@ -401,7 +418,7 @@ class NatsConnection:
 
     def _stored_at(self, answer: Answer) -> int:
         stored = decode_stored(answer)
-        self._failing_since = None
+        self._failing_since = self._unstored_since = None
         if stored.duplicate:
             raise JetStreamRefusal(400, 10201, "this message was sent before")
         return stored.seq

@@ -27,7 +27,7 @@ from wakelog.engine import (
     payload_of,
     refuse_place_in_no_session,
 )
-from wakelog.engines.loop_owner import Arrivals, LoopOwner
+from wakelog.engines.loop_owner import Arrivals, LoopOwner, no_store
 from wakelog.engines.nats import feed
 from wakelog.engines.nats.append_lanes import AppendLanes, LanedAppend
 from wakelog.engines.nats.connection import PATIENCE_S, NatsConnection
@@ -43,7 +43,7 @@ from wakelog.engines.nats.streams import MONITOR_PORT, StoreStreams
 from wakelog.engines.nats.subjects import Subjects
 from wakelog.engines.nats.tails import SessionTail, SessionTails
 from wakelog.engines.news_waiters import NewsWaiters
-from wakelog.errors import NotFoundError, WakelogError
+from wakelog.errors import WakelogError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 from wakelog.model.shards import IndexDatabase, ShardChange, ShardPlacement
@@ -116,7 +116,7 @@ class NatsEngine(LoopOwner):
         # A store whose layout is missing is still being created, or whoever created it was stopped.
         if not (await self._streams.exists() and await self._layout.load()):
             if not create:
-                raise NotFoundError(f"there is no store in {self._place}", kind="store-not-found")
+                raise no_store(self._place)
             if not self._vouched:
                 await self._streams.check_sync(0, self._monitors)
             await self._create()
@@ -352,7 +352,7 @@ class NatsEngine(LoopOwner):
             self._arrivals.take_all()
             await asyncio.wait_for(self._lanes.drain(), self._patience_s + 5)
 
-        self._shut_down(drain, self._connection.close)
+        self._shut_down(drain, self._lanes.end, self._connection.close)
         self._arrivals.refuse_all()
         self._news.wake_all()
 

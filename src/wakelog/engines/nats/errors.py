@@ -15,6 +15,10 @@ IN_FLIGHT = 10164
 """Another append of this session, or another opening in this shard, is being stored."""
 WRONG_HEAD = frozenset({10071, IN_FLIGHT, 10201})
 """The expected message is not the last one; the same while another append is in flight; the same batch was repeated."""
+_IN_PROCESS = 10158
+"""The same message was sent before, and whether it will be stored is not decided yet."""
+_MAYBE_OURS = frozenset({_IN_PROCESS, IN_FLIGHT, 10201})
+"""What is being stored, or is stored, may be what was sent before, for an earlier submit too."""
 NO_MESSAGE = frozenset({10037, 10057, 10043})
 NO_STREAM = 10059
 NO_LEADER = frozenset({10008, 10009})
@@ -22,7 +26,7 @@ NO_LEADER = frozenset({10008, 10009})
 NO_PEERS = 10005
 """The cluster's leader knows too few servers for a stream. More may be starting."""
 _FULL = frozenset({10047, 10077, 10023, 10120})
-_TEMPORARY_CODES = frozenset({10118, 10176, 10199, 10200, 10210, NO_PEERS, NO_STREAM, *NO_LEADER, *_FULL})
+_TEMPORARY_CODES = frozenset({_IN_PROCESS, 10118, 10176, 10199, 10200, 10210, NO_PEERS, NO_STREAM, *NO_LEADER, *_FULL})
 _LOST = (
     nats.errors.ConnectionClosedError,
     nats.errors.ConnectionReconnectingError,
@@ -33,11 +37,18 @@ _LOST = (
     nats.errors.TimeoutError,
     nats.errors.UnexpectedEOF,
     asyncio.TimeoutError,
-    asyncio.CancelledError,
     OSError,
     EOFError,
 )
+_NOT_SENT = (
+    nats.errors.ConnectionReconnectingError,
+    nats.errors.MaxPayloadError,
+    nats.errors.NoRespondersError,
+    nats.errors.OutboundBufferLimitError,
+    WakelogError,
+)
 _START = "start its servers, or correct the hosts of the URL; a majority of them is needed"
+_AGAIN = "ask again with the same commit id: it is stored once at most"
 _FORBIDDEN = re.compile(r"permissions violation for \w+ to \"([^\"]+)\"")
 _REFUSED_LOGIN = ("authorization violation", "user authentication", "permissions violation", "account authentication")
 
@@ -67,6 +78,19 @@ def is_temporary(exc: BaseException) -> bool:
     return isinstance(exc, _LOST)
 
 
+def may_be_stored(exc: BaseException) -> bool:
+    """Whether a message may be stored, now or later, when this was the answer to it."""
+    if isinstance(exc, JetStreamRefusal):
+        return exc.err_code in _MAYBE_OURS
+    return not isinstance(exc, _NOT_SENT)
+
+
+def closed_meanwhile(*, is_unknown: bool = False) -> UnavailableError:
+    if is_unknown:
+        return UnavailableError("the store was closed before the cluster answered", kind="answer-unknown", hint=_AGAIN)
+    return UnavailableError("the store was closed meanwhile", kind="store-closed", hint="open it again")
+
+
 def forbidden_subject(exc: BaseException) -> str | None:
     """The subject, in small letters, that the user may not use, if that is the error."""
     found = _FORBIDDEN.search(str(exc))
@@ -88,14 +112,16 @@ def is_login_refusal(exc: BaseException) -> bool:
 def translate_error(exc: BaseException, *, is_unknown: bool = False) -> WakelogError:
     """Our error for an error of the client. `is_unknown` says that an append may have been stored; repeating it with
     the same commit finds out."""
-    if isinstance(exc, WakelogError):
-        return exc
     error: WakelogError
-    if is_unknown:
+    if isinstance(exc, WakelogError) and not is_unknown:
+        return exc
+    if isinstance(exc, concurrent.futures.CancelledError | asyncio.CancelledError):
+        error = closed_meanwhile(is_unknown=is_unknown)
+    elif is_unknown:
         error = UnavailableError(
             f"the cluster did not answer: {exc!r}",
             kind="answer-unknown",
-            hint="ask again with the same commit id: it is stored once at most",
+            hint=_AGAIN,
         )
     elif is_login_refusal(exc):
         error = NotAllowedError(
@@ -103,8 +129,6 @@ def translate_error(exc: BaseException, *, is_unknown: bool = False) -> WakelogE
             kind="login-refused",
             hint="check user and password of the URL, or name a credentials file: ?creds=PATH",
         )
-    elif isinstance(exc, concurrent.futures.CancelledError):
-        error = UnavailableError("the store was closed meanwhile", kind="store-closed", hint="open it again")
     elif isinstance(exc, ssl.SSLError):
         error = UnavailableError(
             f"no secure connection to the server: {exc}",

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from wakelog.engines.postgres import statements as sql
-from wakelog.engines.postgres.errors import PoolFullError, is_temporary, is_unknown, translate_error
+from wakelog.engines.postgres.errors import PoolFullError, closed_unanswered, is_temporary, is_unknown, translate_error
 from wakelog.errors import UnavailableError, WakelogError
 
 T = TypeVar("T")
@@ -92,6 +92,10 @@ class ConnectionPool:
                 async with on or self._connection() as db:
                     was_connected = True
                     return await work(db)
+            except UnavailableError as exc:
+                if not may_be_stored:
+                    raise
+                raise closed_unanswered() from exc
             except (WakelogError, asyncpg.DataError, asyncpg.FeatureNotSupportedError):
                 raise  # this is the answer, whatever happened to an earlier try
             except Exception as exc:

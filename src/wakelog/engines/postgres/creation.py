@@ -7,9 +7,10 @@ from typing import Any
 
 import asyncpg
 
+from wakelog.engines.loop_owner import no_store
 from wakelog.engines.postgres import distribution, migrations
 from wakelog.engines.postgres import statements as sql
-from wakelog.errors import NotFoundError, UnsupportedError
+from wakelog.errors import UnsupportedError
 
 VERSION = 1
 
@@ -29,7 +30,7 @@ async def prepare_tables(db: Any, place: str, *, create: bool, distributed: bool
         found = None
     if found is None:
         if not create:
-            raise NotFoundError(f"there is no store in {place}", kind="store-not-found")
+            raise no_store(place)
         await _create(db, distributed, shards)
     elif found > VERSION:
         raise UnsupportedError(

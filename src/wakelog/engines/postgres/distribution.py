@@ -33,7 +33,8 @@ _DISTRIBUTE_FIRST = (
 )
 _WORKERS = """
 select n.nodename || ':' || n.nodeport as worker, count(*) as parts
-from pg_dist_shard s join pg_dist_placement p on p.shardid = s.shardid join pg_dist_node n on n.groupid = p.groupid
+from pg_dist_shard s join pg_dist_placement p on p.shardid = s.shardid
+join pg_dist_node n on n.groupid = p.groupid and n.noderole = 'primary'
 where s.logicalrelid = 'wl_commit'::regclass group by n.nodename, n.nodeport order by n.nodename, n.nodeport
 """
 _SYNCS = "select nodename, nodeport, success, result from run_command_on_workers('show synchronous_commit')"

@@ -38,6 +38,9 @@ _CLOSED = (concurrent.futures.CancelledError,)
 _PERMANENT = (asyncpg.ClientConfigurationError, ssl.SSLError)
 
 
+_AGAIN = "ask again with the same commit id: it is stored once at most"
+
+
 class PoolFullError(Exception):
     """All connections of this process stayed in use until the time ran out."""
 
@@ -60,6 +63,10 @@ def is_unknown(exc: BaseException, *, is_sharded: bool = False) -> bool:
     return isinstance(exc, (*_STOPPING, *_LOST)) and not isinstance(exc, asyncpg.CannotConnectNowError)
 
 
+def closed_unanswered() -> UnavailableError:
+    return UnavailableError("the store was closed before the server answered", kind="answer-unknown", hint=_AGAIN)
+
+
 def translate_error(exc: BaseException, *, is_unknown: bool = False) -> WakelogError:
     """Our error for an error of the driver. `is_unknown` says that an append may have been stored; repeating it with
     the same commit finds out."""
@@ -69,7 +76,7 @@ def translate_error(exc: BaseException, *, is_unknown: bool = False) -> WakelogE
         error: WakelogError = UnavailableError(
             f"the server was lost before it answered: {exc!r}",
             kind="answer-unknown",
-            hint="ask again with the same commit id: it is stored once at most",
+            hint=_AGAIN,
         )
     else:
         error = _refusal(exc) or _unavailability(exc)
@@ -158,9 +165,15 @@ def _unavailability(exc: BaseException) -> WakelogError:
     return UnavailableError(f"the server refused: {exc!r}", kind="server-error")
 
 
+def is_unplanned(exc: BaseException) -> bool:
+    """Whether a sharded server has no plan for a statement. It has carried out nothing then."""
+    is_internal = type(exc) is asyncpg.InternalServerError and str(exc).startswith("could not create distributed plan")
+    return is_internal or isinstance(exc, asyncpg.FeatureNotSupportedError)
+
+
 def _is_worker_error(exc: BaseException) -> bool:
     """XX000 itself. Its subclasses, such as corrupted data, are something else."""
-    return type(exc) is asyncpg.InternalServerError
+    return type(exc) is asyncpg.InternalServerError and not is_unplanned(exc)
 
 
 def _is_tls_error(exc: BaseException) -> bool:

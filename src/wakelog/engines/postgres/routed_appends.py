@@ -18,16 +18,16 @@ import msgspec
 
 from wakelog.engine import head_after
 from wakelog.engines.append_answer import AppendAnswer
-from wakelog.engines.loop_owner import Arrivals
+from wakelog.engines.loop_owner import Arrivals, store_closed
 from wakelog.engines.loop_thread import LoopThread
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.append_lane import batch_row, fits_batch
 from wakelog.engines.postgres.connections import ConnectionPool
-from wakelog.engines.postgres.errors import translate_error
+from wakelog.engines.postgres.errors import closed_unanswered, is_unplanned, translate_error
 from wakelog.engines.postgres.rows import head_from_row
 from wakelog.engines.postgres.transaction_writer import TransactionWriter
 from wakelog.engines.postgres.worker_limits import WorkerLimits, cache
-from wakelog.errors import UnavailableError
+from wakelog.errors import WakelogError
 from wakelog.model.ids import SessionId, root_of
 from wakelog.model.records import Commit, ForkPoint, Head
 
@@ -36,6 +36,8 @@ CONNECTIONS = 32
 UNNAMED_S = 60.0
 """How long to remember that a session has no name. Another process may give it one."""
 GREET_S = 2.0
+DRAIN_S = 5.0
+"""How much longer than its patience a store that is closed waits for answers."""
 
 
 class RoutedAppend(AppendAnswer):
@@ -90,23 +92,31 @@ class RoutedAppends(TransactionWriter):
         task.add_done_callback(self._tasks.discard)
 
     async def drain(self) -> None:
+        """Waits for the answers of what is queued, but not for a worker that hangs."""
         self.arrivals.take_all()
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        if self._tasks:
+            _, left = await asyncio.wait(self._tasks, timeout=self.connections.patience_s + DRAIN_S)
+            for task in left:
+                task.cancel()
+            if left:
+                await asyncio.wait(left)
         await self.connections.close()
 
     async def _process(self, root: str) -> None:
         queue = self._queues[root]
+        sent: RoutedAppend | None = None
         try:
             limit = await self.limits.of(root)
             while queue:
-                pending = queue.popleft()
                 async with limit:
-                    await (self._store_alone(pending) if pending.row is None else self._send_one(pending))
-        finally:
+                    sent = queue.popleft()
+                    await (self._store_alone(sent) if sent.row is None else self._send_one(sent))
+        finally:  # something is left only if this task was cancelled, because the engine is closing
             del self._queues[root]
-            for pending in queue:  # left only if this task was cancelled, because the engine is closing
-                pending.refuse(UnavailableError("the store was closed", kind="store-closed"))
+            if sent is not None:
+                sent.refuse(closed_unanswered())
+            for pending in queue:
+                pending.refuse(store_closed())
 
     async def _send_one(self, pending: RoutedAppend) -> None:
         commit = pending.commits[0]
@@ -118,11 +128,12 @@ class RoutedAppends(TransactionWriter):
                 stored = await self.connections.ask(
                     lambda db: db.fetchrow(statement, self._ns, *values, self.newest_time), is_append=True
                 )
-        except (asyncpg.DataError, asyncpg.FeatureNotSupportedError):
-            stored = None  # not in one statement; storing it alone shows whether it can be stored at all
         except Exception as exc:
-            pending.refuse(translate_error(exc))
-            return
+            cause = exc.__cause__ if isinstance(exc, WakelogError) else exc
+            if not isinstance(cause, asyncpg.DataError) and not (cause is not None and is_unplanned(cause)):
+                pending.refuse(translate_error(exc))
+                return
+            stored = None  # not in one statement; storing it alone shows whether it can be stored at all
         if stored is None or found is None:
             await self._store_alone(pending)
         else:

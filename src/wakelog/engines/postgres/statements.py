@@ -139,7 +139,7 @@ TOUCH = "update wl_session set parent = parent where ns = $1::text and root = $2
 # The worker that has a tree, or a name. Only the coordinator knows.
 WORKER = """
 select n.nodename || ':' || n.nodeport as worker from pg_dist_placement p
-join pg_dist_node n on n.groupid = p.groupid
+join pg_dist_node n on n.groupid = p.groupid and n.noderole = 'primary'
 where p.shardid = get_shard_id_for_distribution_column('wl_commit'::regclass, $1::text)
 order by n.nodename, n.nodeport limit 1
 """
@@ -196,11 +196,13 @@ select {", ".join("c." + n for n in _NAMES)} from wl_commit_id k
 join wl_commit c on c.ns = k.ns and c.root = k.root and c.session = k.session and c.first = k.first
 where k.ns = $1::text and k.root = $2::text and k.session = $3::text and k.commit_id = $4::text
 """
-# A row without a snapshot if the session has none, and no row if there is no such session.
+# A row without a snapshot if the session has none, and no row if there is no such session. Both tables name the root as
+# a value, so that a sharded server finds the worker of each without following it through the join.
 SNAPSHOT = """
-select p.seq, p.data from wl_session s left join lateral (
-    select p.seq, p.data from wl_snapshot p
-    where p.ns = s.ns and p.root = s.root and p.session = s.session and p.seq <= $4::bigint order by p.seq desc limit 1
+select p.seq, p.data from wl_session s left join (
+    select n.seq, n.data from wl_snapshot n
+    where n.ns = $1::text and n.root = $2::text and n.session = $3::text and n.seq <= $4::bigint
+    order by n.seq desc limit 1
 ) p on true
 where s.ns = $1::text and s.root = $2::text and s.session = $3::text
 """
