@@ -13,7 +13,7 @@ import click
 
 import wakelog
 from wakelog.cli.command_table import ALIASES, FIRST_COMMANDS, SECTIONS, matching_commands
-from wakelog.cli.errors import FAULT, exit_code, show_error, show_fault
+from wakelog.cli.errors import FAULT, exit_code, refused_write, show_error, show_fault
 from wakelog.cli.options import store_option
 from wakelog.errors import WakelogError
 
@@ -111,5 +111,9 @@ def run(args: list[str] | None = None) -> int:
         show_error(exc, sys.argv[1:] if args is None else args)
         return exit_code(exc)
     except Exception as exc:
-        show_fault(exc)
-        return FAULT
+        refused = refused_write(exc) if isinstance(exc, OSError) else None
+        if refused is None:
+            show_fault(exc)
+            return FAULT
+        show_error(refused, sys.argv[1:] if args is None else args)
+        return exit_code(refused)
