@@ -64,6 +64,7 @@ class CommandContext:
             sys.stdout.reconfigure(errors="backslashreplace")
         self._store: Store | None = None
         self._lines: list[str] = []
+        self._warnings: list[str] = []
         self.even_damaged = False
         """True if this command reads what is left of a damaged session."""
 
@@ -185,7 +186,7 @@ class CommandContext:
                 "store": hide_password(self.url),
                 "data": plain(data),
                 "next": next_cursor,
-                "warnings": [],
+                "warnings": self._warnings,
             }
             self.print_json(document)
         elif self.ndjson:
@@ -267,7 +268,15 @@ class CommandContext:
             self._note(click.style("\n".join(fold_list("next: ", commands, self.columns)), dim=True))
 
     def warn(self, message: str) -> None:
+        """Warns on stderr; with `--json` also in the answer, if that comes later."""
+        self._warnings.append(message)
         self._note(f"{click.style('warning:', fg='yellow')} {message}")
+
+    def warn_unread(self, sessions: int) -> None:
+        """Warns that an answer lacks what the index could not read of so many sessions."""
+        if sessions:
+            which = "1 session" if sessions == 1 else f"{sessions:,} sessions"
+            self.warn(f"{which} could not be read to the end, so this may be incomplete; wakelog ls says which")
 
     def _note(self, text: str) -> None:
         click.echo(with_known_signs(text), err=True, color=self._colors_notes)

@@ -159,6 +159,7 @@ def cost_command(
         since=find_time(ctx, since) or None,
         utc=ctx.utc,
     )
+    ctx.warn_unread(costs.as_of.damaged)
     name = group_namer(ctx, costs.by)
     inherited = _inherited(session) if session is not None and turns is None else 0
     data: dict[str, Any] = {
