@@ -249,6 +249,11 @@ class CommandContext:
         for part in [line] if len(line) <= self.columns else textwrap.wrap(line, self.columns):
             self.say(self.style(part, dim=True))
 
+    def wrapped(self, text: str, indent: str = "") -> list[str]:
+        """A dimmed sentence, on as many lines as it needs."""
+        lines = textwrap.wrap(text, self.columns, initial_indent=indent, subsequent_indent=indent)
+        return [self.style(line, dim=True) for line in lines]
+
     def row(self, title: str, text: str) -> None:
         """Adds a line that starts with a title."""
         self.say(f"  {self.style(f'{title:<14}', dim=True)}{text}")

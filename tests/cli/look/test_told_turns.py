@@ -1,0 +1,96 @@
+"""A turn of an imported session, read on an ordinary terminal: what was asked, what came of it, what it cost."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.importers.claude import NAME, SESSION, Lines, call, text
+
+PLAN = "Implement this plan:\n\n1. Read the limit from the settings.\n2. Refuse larger files with a clear error."
+LONG = "sed -n '1,200p' 'apps/shop/src/app/(protected)/settings/uploads/components/UploadLimits.tsx'"
+ANSWER = "Done. Uploads over the limit are refused:\n\n- the limit is in settings.toml\n- the error names it"
+
+
+def bring_in(cli: Cli, folder: Path, lines: Lines) -> str:
+    cli("import", str(lines.write(folder / f"{SESSION}.jsonl")), "--yes")
+    return f"{NAME}@1"
+
+
+@pytest.fixture(autouse=True)
+def own_store(plain_terminal: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAKELOG_STORE", str(tmp_path / "own"))
+
+
+@pytest.fixture
+def turn(tmp_path: Path, cli: Cli) -> str:
+    lines = Lines()
+    lines.prompt(PLAN)
+    lines.reply("m1", call("t1", "Bash", command=LONG))
+    lines.result("t1", "sed: can't read it: No such file or directory", is_error=True)
+    lines.reply("m2", call("t2", "Read", file_path="/home/ada/shop/uploads.py"))
+    lines.result("t2", "1\tLIMIT = 5")
+    lines.reply("m3", text(ANSWER))
+    return bring_in(cli, tmp_path, lines)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_show_has_all_that_was_asked_and_the_whole_last_answer(cli: Cli, turn: str, columns: int) -> None:
+    shown = cli("show", turn, columns=columns)
+    words = " ".join(line.partition("│")[2].strip() for line in shown.lines if "│" in line)
+    for sentence in (PLAN, ANSWER):
+        assert " ".join(sentence.split()) in " ".join(words.split())
+    assert all(len(line) <= columns for line in shown.lines)
+
+
+def test_show_does_not_repeat_a_short_prompt(cli: Cli, tmp_path: Path) -> None:
+    lines = Lines()
+    lines.prompt("Go on.")
+    lines.reply("m1", text("Yes."))
+    shown = cli("show", bring_in(cli, tmp_path, lines)).out
+    assert "│" not in shown
+    assert (shown.count("Go on."), shown.count("Yes.")) == (1, 1)
+
+
+def test_a_long_command_leaves_room_for_what_went_wrong(cli: Cli, turn: str) -> None:
+    [line] = [line for line in cli("show", turn, columns=80).lines if "✗ Bash" in line]
+    assert "sed -n '1,200p' 'ap" in line
+    assert "→ error: sed: can't" in line
+
+
+def test_the_facts_of_a_turn_are_folded_and_not_cut(cli: Cli, turn: str) -> None:
+    shown = cli("show", turn, columns=60).out
+    assert "unverified: Bash, Read" in shown.splitlines()[2]
+
+
+def test_less_than_a_cent_is_not_nothing(cli: Cli, tmp_path: Path) -> None:
+    lines = Lines()
+    lines.prompt("What is it?")
+    lines.reply("m1", text("It is."))
+    bring_in(cli, tmp_path, lines)
+    for command in (["cost"], ["ls"], ["log"], ["show"]):
+        shown = cli(*command).out
+        assert "<$0.01" in shown
+        assert "$0.00" not in shown
+
+
+def test_a_file_that_was_changed_has_another_sign_than_one_that_was_made(cli: Cli, tmp_path: Path) -> None:
+    lines = Lines()
+    lines.prompt("Change both.")
+    old, new = "/home/ada/shop/old.py", "/home/ada/shop/new.py"
+    lines.reply("m1", call("t1", "Edit", file_path=old, old_string="a", new_string="b"))
+    lines.result("t1", "updated", {"filePath": old, "oldString": "a", "newString": "b", "originalFile": "a\n"})
+    lines.reply("m2", call("t2", "Write", file_path=new, content="b\n"))
+    lines.result("t2", "created", {"type": "create", "filePath": new, "content": "b\n"})
+    shown = cli("diff", bring_in(cli, tmp_path, lines)).lines
+    signs = [line.split()[:3] for line in shown if ".py" in line]
+    assert sorted(signs) == [["+", "new.py", "created"], ["~", "old.py", "modified"]]
+
+
+def test_sentences_below_an_answer_are_wrapped(cli: Cli, turn: str) -> None:
+    for command in (["why", turn], ["insight", turn, "--all"], ["diff", turn]):
+        shown = cli(*command, columns=60).lines
+        assert all(len(line) <= 60 for line in shown)
+        assert not any(line.startswith(("  may:", "  ~ derived", "trust")) and line.endswith("…") for line in shown)
+    assert json.loads(cli("show", turn, "--json").out)["data"]["turn"]["input"] == PLAN
