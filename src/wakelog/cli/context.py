@@ -10,9 +10,11 @@ import functools
 import io
 import os
 import re
+import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -22,7 +24,7 @@ from wakelog import errors
 from wakelog.cli.errors import NO, wants_color
 from wakelog.cli.options import complete_names, store_option
 from wakelog.cli.render.results import plain, show
-from wakelog.cli.text import fold_list, inert_json, inert_line, with_known_signs
+from wakelog.cli.text import fold_list, inert_json, inert_line, name_some, with_known_signs
 
 if TYPE_CHECKING:
     # Only commands that read a store import these: help, completion and a server's first answer do without.
@@ -89,10 +91,15 @@ class CommandContext:
         except errors.NotFoundError as exc:
             if exc.kind != "store-not-found":
                 raise
+            from wakelog.store.url import stores_in
+
+            near = [] if self._url else stores_in(Path.cwd())
+            is_near = f"{name_some(near, 3)} {'is a store' if len(near) == 1 else 'are stores'}"
+            hint = "wakelog import brings in what your agents wrote; wakelog demo makes a store to look at"
             raise errors.NotFoundError(
                 f"there is no store at {hide_password(self.url)}",
                 kind="store-not-found",
-                hint="wakelog import brings in what your agents wrote; wakelog demo makes a store to look at",
+                hint=f"{is_near} in this folder: add --store {shlex.quote(near[0])}" if near else hint,
             ) from exc
         return self._store
 
