@@ -59,7 +59,7 @@ def test_it_tells_all_that_the_next_run_must_know(store: Store) -> None:
         "step: 3",
         "src/bill.py modified",
         "receipt file:receipt.pdf",
-        "s_sub running: find the address",
+        "s_sub (not in this store) running: find the address",
         "tokens: 100 of 1,000",
         "ledger (app)",
         "read_file, 225 tokens; restore(",

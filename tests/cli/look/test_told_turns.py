@@ -94,3 +94,40 @@ def test_sentences_below_an_answer_are_wrapped(cli: Cli, turn: str) -> None:
         assert all(len(line) <= 60 for line in shown)
         assert not any(line.startswith(("  may:", "  ~ derived", "trust")) and line.endswith("…") for line in shown)
     assert json.loads(cli("show", turn, "--json").out)["data"]["turn"]["input"] == PLAN
+
+
+@pytest.mark.parametrize("has_transcript", [True, False])
+def test_a_sub_agent_without_a_transcript_is_told_as_not_here(cli: Cli, tmp_path: Path, has_transcript: bool) -> None:
+    parent, child = Lines(), Lines(prefix="b", isSidechain=True, agentId="a1b2")
+    parent.prompt("Have it looked at.")
+    parent.reply("m1", call("t1", "Task", description="look", prompt="Look into it."))
+    parent.result("t1", [text("All good.")], {"status": "completed", "agentId": "a1b2", "content": [text("All good.")]})
+    parent.reply("m2", text("It is good."))
+    child.prompt("Look into it.")
+    child.reply("b1", text("All good."))
+    parent.write(tmp_path / f"{SESSION}.jsonl")
+    if has_transcript:
+        child.write(tmp_path / SESSION / "subagents" / "agent-a1b2.jsonl")
+    cli("import", str(tmp_path), "--yes")
+    for command in (["show", f"{NAME}@1"], ["brief", NAME]):
+        said = cli(*command).out
+        assert ("(not in this store)" in said) != has_transcript
+        assert (f"{NAME}-agent-a1b2" in said) == has_transcript
+
+
+def test_the_title_of_a_turn_keeps_its_room(cli: Cli, tmp_path: Path) -> None:
+    """What else there is to say of a turn leaves the line first."""
+    lines = Lines()
+    lines.prompt("Say why the upload of large files fails in the browser")
+    lines.reply(
+        "m1", call("t1", "Edit", file_path="/home/ada/shop/a.py", old_string="a", new_string="b"), tokens=17_900
+    )
+    lines.result(
+        "t1", "ok", {"filePath": "/home/ada/shop/a.py", "oldString": "a", "newString": "b", "originalFile": "a"}
+    )
+    lines.prompt([text("[Request interrupted by user]")])
+    bring_in(cli, tmp_path, lines)
+    for columns in (60, 80, 100):
+        [row] = [line for line in cli("log", NAME, columns=columns).lines if line.startswith(" @1")]
+        assert "Say why the upload of" in row
+        assert len(row) <= columns
