@@ -439,3 +439,21 @@ def test_once_the_disk_is_full_the_other_files_are_not_tried(
     assert [file["problem"] for file in cli("import", "--yes", "--json").data] == [
         "log.db is full: nothing was written"
     ] * 6
+
+
+def test_an_import_that_is_interrupted_says_what_is_kept(
+    cli: Cli, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = transcript.with_name("5a1e7c03-0000-4000-8000-000000000000.jsonl")
+    second.write_text(transcript.read_text().replace(SESSION, second.stem))
+
+    def stop(store: Any, path: Path, **how: Any) -> Any:
+        if path == second:
+            raise KeyboardInterrupt
+        return import_transcript(store, path, **how)
+
+    monkeypatch.setattr(imports, "import_transcript", stop)
+    answer = cli("import", str(transcript), str(second))
+    assert answer.code == 130
+    assert "what was imported so far is kept" in answer.err
+    assert [row["name"] for row in cli("ls", "--json").data] == [NAME]

@@ -123,7 +123,11 @@ def import_command(
         ctx.answer("import", [], [])
         return 0
     store = _open_target(ctx, dry_run, is_shared=bool(found))
-    results = _import_all(ctx, store, sources, dry_run, again)
+    try:
+        results = _import_all(ctx, store, sources, dry_run, again)
+    except KeyboardInterrupt:
+        ctx.warn("interrupted; what was imported so far is kept, and the same command goes on from there")
+        raise
     ctx.answer("import", msgspec.to_builtins(results), lambda: _show(ctx, results, dry_run))
     if watch and not dry_run:
         _watch(ctx, store, found, results, files, form or "", oldest)
