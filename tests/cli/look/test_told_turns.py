@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import wakelog
 from tests.cli.conftest import Cli
 from tests.importers.claude import NAME, SESSION, Lines, call, text
 
@@ -132,3 +133,14 @@ def test_the_title_of_a_turn_keeps_its_room(cli: Cli, tmp_path: Path) -> None:
         assert "Say why the upload" in row
         assert row.endswith("interrupted")
         assert len(row) <= columns
+
+
+def test_a_session_from_hooks_has_times(cli: Cli, tmp_path: Path) -> None:
+    """Hooks report as it happens; only of a transcript without times it is not known when."""
+    labels = {"agent": "claude-code", "origin": "abc-1", "capture": "hooks"}
+    with wakelog.open(tmp_path / "own") as store:
+        session = store.session("claude-abc-1", agent="claude-code", labels=labels)
+        with session.turn("fix it"):
+            pass
+    assert "no times recorded" not in cli("log", "claude-abc-1").out
+    assert "no times recorded" not in cli("show", "claude-abc-1@1").out

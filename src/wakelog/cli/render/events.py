@@ -16,6 +16,7 @@ from wakelog.cli.render.money import cost_words, plain_cost
 from wakelog.cli.render.values import fetch_value, preview, text_of
 from wakelog.cli.text import clock, fit, fit_path, glyph, iso, join_facts, other_time, pad, place_of_turn, width
 from wakelog.errors import CorruptLogError
+from wakelog.importers.writer.hook_capture import CAPTURE
 from wakelog.log import Log
 from wakelog.log.deleted_origins import ORIGIN
 from wakelog.log.reader import Entry
@@ -201,8 +202,8 @@ def has_time(session: Session[Any], happened_at: int, stored_at: int) -> bool:
         _IMPORTED[log] = False
         with contextlib.suppress(CorruptLogError):
             labels = log.part("labels")
-            # A framework's adapter labels what it records as it happens, and its databases have times.
-            _IMPORTED[log] = ORIGIN in labels and "framework" not in labels
+            # What a framework's adapter or hooks record, they record as it happens.
+            _IMPORTED[log] = ORIGIN in labels and "framework" not in labels and CAPTURE not in labels
     return happened_at != stored_at or not _IMPORTED[log]
 
 
