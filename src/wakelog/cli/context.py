@@ -253,12 +253,14 @@ class CommandContext:
 
     def remark(self, line: str) -> None:
         """Adds a dimmed line, folded if it is longer than the screen is wide."""
-        for part in [line] if len(line) <= self.columns else textwrap.wrap(line, self.columns):
+        for part in [line] if len(line) <= self.columns else textwrap.wrap(line, self.columns, break_on_hyphens=False):
             self.say(self.style(part, dim=True))
 
     def wrapped(self, text: str, indent: str = "") -> list[str]:
         """A dimmed sentence, on as many lines as it needs."""
-        lines = textwrap.wrap(text, self.columns, initial_indent=indent, subsequent_indent=indent)
+        lines = textwrap.wrap(
+            text, self.columns, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+        )
         return [self.style(line, dim=True) for line in lines]
 
     def row(self, title: str, text: str) -> None:

@@ -144,3 +144,20 @@ def test_a_session_from_hooks_has_times(cli: Cli, tmp_path: Path) -> None:
             pass
     assert "no times recorded" not in cli("log", "claude-abc-1").out
     assert "no times recorded" not in cli("show", "claude-abc-1@1").out
+
+
+def test_files_of_sub_agents_are_told_with_the_session_that_started_them(cli: Cli, tmp_path: Path) -> None:
+    parent, child = Lines(), Lines(prefix="b", isSidechain=True, agentId="a1b2")
+    parent.prompt("Have it written.")
+    parent.reply("m1", call("t1", "Task", description="write", prompt="Write it."))
+    parent.result("t1", "Written.", {"agentId": "a1b2", "status": "completed"})
+    child.prompt("Write it.")
+    child.reply("b1", call("w1", "Write", file_path="/home/ada/shop/new.py", content="b\n"))
+    child.result("w1", "created", {"type": "create", "filePath": "/home/ada/shop/new.py", "content": "b\n"})
+    parent.write(tmp_path / f"{SESSION}.jsonl")
+    child.write(tmp_path / SESSION / "subagents" / "agent-a1b2.jsonl")
+    cli("import", str(tmp_path), "--yes")
+    listed = cli("files", NAME).out
+    assert "no files changed" in listed
+    assert f"1 sub-agent changed files too, see wakelog files of {NAME}-agent-a1b2" in listed
+    assert "changed files too" not in cli("files", f"{NAME}-agent-a1b2").out
