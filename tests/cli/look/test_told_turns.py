@@ -161,3 +161,15 @@ def test_files_of_sub_agents_are_told_with_the_session_that_started_them(cli: Cl
     assert "no files changed" in listed
     assert f"1 sub-agent changed files too, see wakelog files of {NAME}-agent-a1b2" in listed
     assert "changed files too" not in cli("files", f"{NAME}-agent-a1b2").out
+
+
+def test_the_state_is_of_the_time_when_it_happened(cli: Cli, turn: str) -> None:
+    heading = cli("state", "--at", turn).lines[0]
+    assert "2025-10-09" in heading
+    assert heading.endswith("*")
+    assert cli("state", "--at", turn, "--json").data["timestamp"].startswith("2025-10-09")
+
+
+def test_status_names_the_event_of_the_last_error(cli: Cli, turn: str) -> None:
+    [line] = [line for line in cli("status", NAME).lines if line.lstrip().startswith("error ")]
+    assert line.endswith("e5")
