@@ -27,7 +27,7 @@ from wakelog.model.parts import text_of
 from wakelog.model.payloads import is_erased
 from wakelog.model.values import Value
 from wakelog.timeline.messages import content_of
-from wakelog.timeline.session_names import is_known_session, name_of_session
+from wakelog.timeline.session_names import name_of_session
 
 LINE = 400
 """The maximum length of a line."""
@@ -133,9 +133,7 @@ class Teller:
 
     def _name(self, id: str) -> str:
         """The name of another session; in a window, or if it has none, its id."""
-        if not self.numbers:
-            return id  # a name may change, and a window must not
-        return name_of_session(self.log, id) + ("" if is_known_session(self.log, id) else " (not in this store)")
+        return name_of_session(self.log, id) if self.numbers else id  # a name may change, and a window must not
 
     def working_set(self) -> Part:
         changed = self.state["files_modified"]

@@ -15,7 +15,6 @@ from wakelog.log.reader import Entry
 from wakelog.model.document import agent_ops, decision_words
 from wakelog.model.values import Value
 from wakelog.session import Session
-from wakelog.timeline.session_names import is_known_session
 
 Say = Callable[[Session[Any], Entry], str]
 
@@ -115,8 +114,7 @@ def _subagent(session: Session[Any], entry: Entry) -> str:
     name = session.history.name_of(id)
     verb, field = ("started", "task") if entry.kind == "subagent.spawned" else ("returned", "outcome")
     more = text_of(body.get(field) or "")
-    shown = name if name != id else id[:12] if is_known_session(session.log, id) else f"{id[:12]} (not in this store)"
-    return f"{verb} {shown}" + (f": {more}" if more else "")
+    return f"{verb} {name.replace(id, id[:12])}" + (f": {more}" if more else "")
 
 
 def _commit(_: Session[Any], entry: Entry) -> str:
