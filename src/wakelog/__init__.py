@@ -106,7 +106,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'wakelog' has no attribute {name!r}")
+        hint = f": open a store first, then store.{name}(...)" if name in ("session", "resume") else ""
+        raise AttributeError(f"module 'wakelog' has no attribute {name!r}{hint}")
     import importlib
 
     if name == "events":

@@ -240,3 +240,9 @@ def test_a_plan_runs_on_new_inputs_from_the_command_line(
     assert "wakelog.plans" not in cli("ls", *at).out
     assert "wakelog.plans" in cli("ls", "-A", *at).out
     assert "refund-run" in cli("status", *at).out
+
+
+def test_a_thing_that_is_asked_about_without_the_word_about_says_how(cli: Cli) -> None:
+    answer = cli("known", "src/auth.py")
+    assert answer.code == 2
+    assert "Did you mean: wakelog known about src/auth.py?" in answer.err

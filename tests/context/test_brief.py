@@ -59,7 +59,7 @@ def test_it_tells_all_that_the_next_run_must_know(store: Store) -> None:
         "step: 3",
         "src/bill.py modified",
         "receipt file:receipt.pdf",
-        "s_sub running: find the address",
+        "s_sub (not in this store) running: find the address",
         "tokens: 100 of 1,000",
         "ledger (app)",
         "read_file, 225 tokens; restore(",
@@ -288,3 +288,22 @@ def test_the_data_of_an_adapter_is_left_out_and_its_objects_are_named(store: Sto
     text = s.brief().text
     assert '- messages: [{"HumanMessage":"fix it"}]' in text
     assert "$langgraph" not in text
+
+
+def test_words_of_an_earlier_turn_are_no_answer_to_the_last_request(store: Store) -> None:
+    s = store.session("start")
+    with s.turn("start the server"):
+        s.message("assistant", "It is starting.")
+    with s.turn("why does scrolling not work?"):
+        pass
+    assert "asked: why does scrolling not work?" in s.brief().text
+    assert "- before that, the agent said: It is starting." in s.brief().text
+    s.message("assistant", "The page takes the wheel.")
+    assert "- the agent said: The page takes the wheel." in s.brief().text
+
+
+def test_less_than_a_cent_is_not_shown_as_nothing(store: Store) -> None:
+    s = store.session("cheap")
+    with s.turn("ask"):
+        s.append(ev.BudgetSpent(cost=ev.Cost(usd_micros=4800)))
+    assert "money: less than $0.01" in s.brief().text

@@ -412,3 +412,17 @@ def test_a_turn_that_an_api_error_ended_has_failed(tmp_path: Path) -> None:
     ended = events(session, "turn.ended")
     assert [e.get("outcome", "completed") for e in ended] == ["failed", "completed"]
     assert said in str(ended[0]["error"])
+
+
+def test_a_label_that_changed_with_a_prompt_is_not_of_the_turn_before(tmp_path: Path) -> None:
+    lines = Lines()
+    lines.prompt("Begin.")
+    lines.reply("m1", text("Yes."))
+    lines.prompt("Go on, on another branch.", gitBranch="topic")
+    lines.reply("m2", text("I did."), gitBranch="topic")
+    entries = [
+        e for e in bring_in(lines, tmp_path).log.entries() if e.kind in ("turn.started", "turn.ended", "labels.set")
+    ]
+    kinds = [e.kind for e in entries if e.body.get("labels") != {"model": MODEL}]
+    assert kinds[:4] == ["turn.started", "turn.ended", "labels.set", "turn.started"]
+    assert [e.header.turn for e in entries if "branch" in (e.body.get("labels") or {})] == [0]

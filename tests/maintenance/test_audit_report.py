@@ -136,6 +136,25 @@ def test_a_report_of_a_damaged_session_says_so(tmp_path: Path) -> None:
         assert "INTEGRITY FAILS" in page
 
 
+def test_a_report_of_a_damaged_session_lists_what_can_be_read_and_never_says_none(tmp_path: Path) -> None:
+    """The demo approves three refunds. The body of e13, which asked for the second, was altered."""
+    with wakelog.open(tmp_path / "damaged") as store:
+        build("tampered", store.engine)
+        [found] = audit_report(store, AuditCase(("tampered",))).sessions
+        assert found.unread == ("e13",)
+        assert [(c.seq, c.tool, c.outcome) for c in found.effects] == [
+            (5, "refund", "succeeded"),
+            (21, "refund", "succeeded"),
+        ]
+        assert (found.status, found.record[-1].kind) == ("closed", "session.closed")
+        assert found.last_at == store.resume("tampered", even_damaged=True).log.entry(26).header.at
+        page = "".join(audit_markdown(audit_report(store, AuditCase(("tampered",)))))
+        assert "IT IS DAMAGED: e13 cannot be read." in page
+        assert "| 2 turns or more | 2 effects or more: " in page
+        assert "\nNone.\n" not in page
+        assert "None in what can be read." in page
+
+
 def test_a_case_is_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "case.toml"
     path.write_text('title = "Incident 42"\nquestion = "Who paid?"\nby = "Ada"\nsessions = ["a", "b"]\n')

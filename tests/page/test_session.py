@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import wakelog
+from tests.importers.claude import NAME, SESSION, Lines, call, imported, text
 from tests.page.conftest import Open
 from wakelog.http.server import RunningServer, serving
 from wakelog.http.state import Settings
@@ -199,3 +200,28 @@ def test_the_bar_of_a_turn_shows_its_buttons_whole(open_page: Open, writing: Run
     bar = right(reader.button("Rewind…").locator("xpath=.."))
     for name in ("Rewind…", "Fork…", "Note…", "Name…"):
         assert right(reader.button(name)) <= bar, name
+
+
+def test_calls_and_files_of_a_transcript_are_told_in_words(open_page: Open, tmp_path: Path) -> None:
+    """What a search looked for, what happened to a file, and whose note it is, and not the fields they are kept in."""
+    lines = Lines()
+    lines.prompt("Where is the limit?")
+    lines.prompt([text("Read all that there is.")], isMeta=True)
+    lines.reply("m1", call("t1", "Grep", pattern="MAX_BYTES", path="/home/ada/shop/src"))
+    lines.result("t1", "Found 1 file")
+    lines.reply("m2", call("t2", "Edit", file_path="/home/ada/shop/src/limits.py", old_string="1", new_string="2"))
+    lines.result(
+        "t2",
+        "updated",
+        {"filePath": "/home/ada/shop/src/limits.py", "oldString": "1", "newString": "2", "originalFile": "1\n"},
+    )
+    with wakelog.open(tmp_path / "store") as store:
+        imported(lines.write(tmp_path / f"{SESSION}.jsonl"), store)
+    with serving(Settings(url=str(tmp_path / "store"), rate=0), launch_scope="read") as running:
+        reader = open_page(running, f"/s/{NAME}/@1?tab=diff")
+        reader.sees('"MAX_BYTES" in /home/ada/shop/src')
+        reader.sees("agent's note")
+        changed = reader.page.locator("li.changed", has_text="src/limits.py")
+        changed.get_by_text("modified", exact=True).wait_for()
+        assert "files_modified" not in changed.inner_text()
+        assert reader.page.get_by_text('"change"').count() == 0

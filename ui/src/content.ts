@@ -77,12 +77,25 @@ export function inputLine(value: Json | undefined): string {
     const words = value.command as string[];
     return (words[1] === "-lc" || words[1] === "-c" ? words.slice(2) : words).join(" ").replaceAll(/\s+/g, " ");
   }
-  const first = ["command", "cmd", "file_path", "path", "pattern", "url", "query", "sql", "description"].map((name) => value[name]).find((each) => typeof each === "string");
-  if (typeof first === "string") return first.replaceAll(/\s+/g, " ");
+  const first = gistOf((...names) => names.map((name) => value[name]).find((each): each is string => typeof each === "string" && each.trim() !== ""));
+  if (first) return first.replaceAll(/\s+/g, " ");
   return Object.entries(value)
     .map(([name, each]) => `${name}: ${typeof each === "string" ? each : JSON.stringify(each)}`)
     .join(", ")
     .replaceAll(/\s+/g, " ");
+}
+
+/** Commands of an editor, which mean little without the file. */
+const EDITS = new Set(["view", "create", "str_replace", "insert", "undo_edit", "delete"]);
+
+/** What a call is about: what it runs, what it looks for and where, else its file. `argument` finds the first of some names. */
+function gistOf(argument: (...names: string[]) => string | undefined): string | undefined {
+  const command = argument("command", "cmd");
+  const path = argument("file_path", "path");
+  if (command) return path && EDITS.has(command) ? `${command} ${path}` : command;
+  const sought = argument("pattern", "query", "regex");
+  if (sought) return `"${sought}"${path ? ` in ${path}` : ""}`;
+  return path ?? argument("url", "sql", "description");
 }
 
 /** What sort of event it is: a sign, a role for its colour, and a word. */

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import wakelog
-from wakelog.cli.command_table import ALIASES, FIRST_COMMANDS, SECTIONS, matching_commands
-from wakelog.cli.errors import FAULT, exit_code, show_error, show_fault
+from wakelog.cli.command_table import ALIASES, FIRST_COMMANDS, OTHER_WORDS, SECTIONS, matching_commands
+from wakelog.cli.errors import FAULT, exit_code, refused_write, show_error, show_fault
 from wakelog.cli.options import store_option
 from wakelog.errors import WakelogError
 
@@ -50,7 +50,8 @@ class LazyGroup(click.Group):
         except click.UsageError as exc:
             import difflib
 
-            close = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            close = [OTHER_WORDS[args[0]]] if args[0] in OTHER_WORDS else []
+            close = close or difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
             raise click.UsageError(exc.message + (f" Did you mean {close[0]}?" if close else ""), ctx) from exc
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -111,5 +112,9 @@ def run(args: list[str] | None = None) -> int:
         show_error(exc, sys.argv[1:] if args is None else args)
         return exit_code(exc)
     except Exception as exc:
-        show_fault(exc)
-        return FAULT
+        refused = refused_write(exc) if isinstance(exc, OSError) else None
+        if refused is None:
+            show_fault(exc)
+            return FAULT
+        show_error(refused, sys.argv[1:] if args is None else args)
+        return exit_code(refused)

@@ -111,6 +111,12 @@ FIRST_COMMANDS = (
     *("import", "enable", "ui", "demo"),
 )
 """What `wakelog --help` shows: enough for the first day."""
+OTHER_WORDS = {
+    **{"list": "ls", "sessions": "ls", "history": "log", "events": "log --events", "continue": "resume"},
+    **{"version": "--version", "tag": "checkpoint", "grep": "search", "find": "search", "restore": "rewind"},
+    **{"kill": "cancel", "init": "store create", "stats": "cost", "usage": "cost"},
+}
+"""What other tools call a command, and what to type here."""
 ALIASES = {"st": "status", "branch": "fork", "fsck": "verify", "reset": "rewind"}
 
 # quick_completion.py completes the first argument of these commands; they are the ones typed most.

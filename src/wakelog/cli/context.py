@@ -10,9 +10,11 @@ import functools
 import io
 import os
 import re
+import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -22,7 +24,7 @@ from wakelog import errors
 from wakelog.cli.errors import NO, wants_color
 from wakelog.cli.options import complete_names, store_option
 from wakelog.cli.render.results import plain, show
-from wakelog.cli.text import fold_list, inert_json, inert_line, with_known_signs
+from wakelog.cli.text import fold_list, inert_json, inert_line, name_some, with_known_signs
 
 if TYPE_CHECKING:
     # Only commands that read a store import these: help, completion and a server's first answer do without.
@@ -64,6 +66,7 @@ class CommandContext:
             sys.stdout.reconfigure(errors="backslashreplace")
         self._store: Store | None = None
         self._lines: list[str] = []
+        self._warnings: list[str] = []
         self.even_damaged = False
         """True if this command reads what is left of a damaged session."""
 
@@ -88,11 +91,15 @@ class CommandContext:
         except errors.NotFoundError as exc:
             if exc.kind != "store-not-found":
                 raise
+            from wakelog.store.url import stores_in
+
+            near = [] if self._url else stores_in(Path.cwd())
+            is_near = f"{name_some(near, 3)} {'is a store' if len(near) == 1 else 'are stores'}"
+            hint = "wakelog import brings in what your agents wrote; wakelog demo makes a store to look at"
             raise errors.NotFoundError(
                 f"there is no store at {hide_password(self.url)}",
                 kind="store-not-found",
-                hint=exc.hint
-                or "wakelog import brings in what your agents wrote; wakelog demo makes a store to look at",
+                hint=exc.hint or (f"{is_near} in this folder: add --store {shlex.quote(near[0])}" if near else hint),
             ) from exc
         return self._store
 
@@ -186,7 +193,7 @@ class CommandContext:
                 "store": hide_password(self.url),
                 "data": plain(data),
                 "next": next_cursor,
-                "warnings": [],
+                "warnings": self._warnings,
             }
             self.print_json(document)
         elif self.ndjson:
@@ -246,8 +253,15 @@ class CommandContext:
 
     def remark(self, line: str) -> None:
         """Adds a dimmed line, folded if it is longer than the screen is wide."""
-        for part in [line] if len(line) <= self.columns else textwrap.wrap(line, self.columns):
+        for part in [line] if len(line) <= self.columns else textwrap.wrap(line, self.columns, break_on_hyphens=False):
             self.say(self.style(part, dim=True))
+
+    def wrapped(self, text: str, indent: str = "") -> list[str]:
+        """A dimmed sentence, on as many lines as it needs."""
+        lines = textwrap.wrap(
+            text, self.columns, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+        )
+        return [self.style(line, dim=True) for line in lines]
 
     def row(self, title: str, text: str) -> None:
         """Adds a line that starts with a title."""
@@ -268,7 +282,15 @@ class CommandContext:
             self._note(click.style("\n".join(fold_list("next: ", commands, self.columns)), dim=True))
 
     def warn(self, message: str) -> None:
+        """Warns on stderr; with `--json` also in the answer, if that comes later."""
+        self._warnings.append(message)
         self._note(f"{click.style('warning:', fg='yellow')} {message}")
+
+    def warn_unread(self, sessions: int) -> None:
+        """Warns that an answer lacks what the index could not read of so many sessions."""
+        if sessions:
+            which = "1 session" if sessions == 1 else f"{sessions:,} sessions"
+            self.warn(f"{which} could not be read to the end, so this may be incomplete; wakelog ls says which")
 
     def _note(self, text: str) -> None:
         click.echo(with_known_signs(text), err=True, color=self._colors_notes)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -54,6 +55,16 @@ def wants_color(stream: TextIO, choice: str = "auto") -> bool:
     if os.environ.get("FORCE_COLOR") or os.environ.get("CLICOLOR_FORCE"):
         return True
     return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def refused_write(exc: OSError) -> errors.WakelogError | None:
+    """The error to show if the output could not be written, for want of room say; None for any other error."""
+    if exc.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+        return None
+    what = exc.filename or "the output"
+    return errors.NotAllowedError(
+        f"{what} cannot be written: {exc.strerror}", kind="not-writable", hint="free some space, or write elsewhere"
+    )
 
 
 def exit_code(exc: BaseException) -> int:

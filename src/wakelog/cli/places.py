@@ -10,6 +10,7 @@ import itertools
 import re
 import shlex
 import sys
+import urllib.parse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,6 +95,7 @@ def find_place(ctx: CommandContext, text: str = "", at: str = "") -> Place:
 
 
 def _parse(text: str) -> Selector:
+    text = _unlinked(text)
     try:
         return parse_selector(text)
     except InvalidInputError:
@@ -102,10 +104,28 @@ def _parse(text: str) -> Selector:
         raise
 
 
+_LINK = re.compile(r"https?://[^/]+(?:/[^?#]*?)?/s/(?P<session>[^/?#]+)/?(?P<rest>[^?#]*)")
+
+
+def _unlinked(text: str) -> str:
+    """The selector for an address of the page: fix-auth@12 for http://127.0.0.1:8426/s/fix-auth/@12. Any other text
+    as it is."""
+    link = _LINK.match(text)
+    if link is None:
+        return text
+    session = urllib.parse.unquote(link["session"])
+    for part in map(urllib.parse.unquote, link["rest"].split("/")):
+        with contextlib.suppress(InvalidInputError):
+            if part and not parse_selector(part).session:
+                return f"{session}{'' if part.startswith('@') else '@'}{part}"
+    return session
+
+
 def find_session(store: Store, name: str) -> SessionId:
     """The session with that name or id, or the only one whose name starts with it. `.` is the session of this folder
     that was active last, or of the store if it has none; `-` is the one before. An imported session is also found by
     its transcript, and by its tool and the tool's id: `claude:5a1e7c02`."""
+    name = _unlinked(name)
     if name not in NEWEST:
         try:
             return store.find(name)
@@ -340,7 +360,7 @@ def find_key(document: Value, key: str) -> tuple[str, Value]:
     """The pointer and its value in the document. If there is none, the error names keys that are close."""
     if key and not key.startswith("/"):
         guess = "/" + key.replace(".", "/")
-        if key in document.get("files_modified", {}) or Path(key).is_file():
+        if Path(key).is_file() or any(f"/{path}".endswith(f"/{key}") for path in document.get("files_modified", {})):
             hint = f"of a file, ask: wakelog why {shlex.quote(key)}, or with :LINE behind it"
         else:
             hint = f"try {_find_existing(document, guess) or guess}"

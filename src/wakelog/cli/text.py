@@ -208,7 +208,8 @@ size = show_size
 
 
 def money(usd_micros: int) -> str:
-    return f"${usd_micros / 1e6:.2f}"
+    """Dollars and cents. Less than a cent is not shown as nothing."""
+    return "<$0.01" if 0 < usd_micros < 10_000 else f"${usd_micros / 1e6:.2f}"
 
 
 def pluralize(number: int, noun: str) -> str:

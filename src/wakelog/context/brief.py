@@ -248,7 +248,9 @@ def _last_words(teller: Teller, at: Seq) -> Iterator[SectionLine]:
             found[who] = entry
         if len(found) == 2:
             break
-    for who, lead in (("user", "asked: "), ("assistant", "the agent said: ")):
+    is_unanswered = len(found) == 2 and found["assistant"].seq < found["user"].seq
+    said = "before that, the agent said: " if is_unanswered else "the agent said: "
+    for who, lead in (("user", "asked: "), ("assistant", said)):
         if who in found:
             entry = found[who]
             words = _words(teller.log, entry)

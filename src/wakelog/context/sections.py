@@ -318,7 +318,7 @@ _REMEDY = {
 }
 _SETS = {"files": "file", "apps": "app", "data_sources": "data source"}
 _UNITS: dict[str, tuple[str, Callable[[int], str]]] = {
-    "usd_micros": ("money", lambda n: f"${n / 1e6:.2f}"),
+    "usd_micros": ("money", lambda n: f"${n / 1e6:.2f}" if n >= 10_000 else "less than $0.01"),
     "tokens": ("tokens", lambda n: f"{n:,}"),
-    "duration_us": ("time in calls", lambda n: f"{n / 1e6:,.0f} s"),
+    "duration_us": ("time in calls, where it was reported", lambda n: f"{n / 1e6:,.0f} s"),
 }

@@ -87,7 +87,7 @@ def preview_rewind(log: Log, to: Seq) -> RewindPreview:
         raise NotAllowedError(
             f"{head} is {head.status}: it cannot be rewound; allowed now: {', '.join(legal)}",
             kind=f"session-{head.status}",
-            hint=f"wakelog reopen {head}, or wakelog fork",
+            hint=f"first wakelog reopen {head}, or leave it as it is and go on in a fork: wakelog fork {head}@e{to}",
             legal=legal,
         )
     now, then = log.state(), log.state(to)

@@ -102,12 +102,12 @@ def _summary(report: AuditReport) -> Iterator[str | list[str] | _Table]:
         rows.append(
             (
                 audit.name or audit.session,
-                _count(len(audit.turns), "turn"),
-                f"{_count(len(audit.effects), 'effect')}: {approved} approved, {denied} denied, "
+                _count(len(audit.turns), "turn", audit),
+                f"{_count(len(audit.effects), 'effect', audit)}: {approved} approved, {denied} denied, "
                 f"{len(audit.effects) - approved - denied} without an approval",
-                _count(len({influence.effect for influence in audit.influences}), "effect"),
-                _count(removed, "removal"),
-                _count(len(audit.gaps), "gap"),
+                _count(len({influence.effect for influence in audit.influences}), "effect", audit),
+                _count(removed, "removal", audit),
+                _count(len(audit.gaps), "gap", audit),
                 "holds" if audit.integrity.ok and (audit.anchored is None or audit.anchored.ok) else "FAILS",
             )
         )
@@ -118,7 +118,10 @@ def _summary(report: AuditReport) -> Iterator[str | list[str] | _Table]:
     yield "An event is named by its number: wakelog show SESSION@e14 shows event 14."
 
 
-def _count(count: int, what: str) -> str:
+def _count(count: int, what: str, audit: SessionAudit) -> str:
+    """A number of things; only the least there are, if a part of the session cannot be read."""
+    if audit.unread:
+        return f"{count:,} {what}{'s' * (count != 1)} or more"
     return f"{count:,} {what}{'s' * (count != 1)}" if count else "none"
 
 
@@ -131,6 +134,11 @@ def _session(audit: SessionAudit) -> Iterator[_Section]:
         about.append(f"About: {audit.goal or audit.about}")
     if audit.hold is not None:
         about.append(f"It is under a hold since {_when(audit.hold.since)}: {audit.hold.reason}")
+    if audit.unread:
+        about.append(
+            f"IT IS DAMAGED: {', '.join(audit.unread)} cannot be read. Turns and influence are listed up to there; "
+            "effects, approvals and changes are those that can be read, and others may be missing."
+        )
     yield _Section(name, 2, tuple(about))
     turns = tuple(
         (
@@ -143,12 +151,12 @@ def _session(audit: SessionAudit) -> Iterator[_Section]:
         )
         for t in audit.turns
     )
-    yield _Section("What happened", 3, _or_none(("turn", "time", "asked", "outcome", "calls", "trust"), turns))
+    yield _Section("What happened", 3, _or_none(audit, ("turn", "time", "asked", "outcome", "calls", "trust"), turns))
     effects = tuple(map(_effect, audit.effects))
     yield _Section(
         "Effects, and who approved them",
         3,
-        _or_none(("event", "time", "tool", "about", "outcome", "decided by", "state changed"), effects),
+        _or_none(audit, ("event", "time", "tool", "about", "outcome", "decided by", "state changed"), effects),
     )
     yield _influences(audit)
     for title, concerns in (
@@ -157,7 +165,7 @@ def _session(audit: SessionAudit) -> Iterator[_Section]:
         ("Changes of view, and the session's life", ("history", "life")),
     ):
         rows = tuple(_entry(entry) for entry in audit.record if entry.concern in concerns)
-        yield _Section(title, 3, _or_none(("event", "time", "what", "by", "why"), rows))
+        yield _Section(title, 3, _or_none(audit, ("event", "time", "what", "by", "why"), rows))
     yield _Section("Integrity", 3, tuple(_integrity(audit)))
     yield _Section("Gaps in capture", 3, (list(audit.gaps) or "None is known.",))
     if audit.unproven:
@@ -191,7 +199,7 @@ def _influences(audit: SessionAudit) -> _Section:
         )
         for i in audit.influences
     )
-    blocks = _or_none(("effect", "outcome", "depends on", "trust", "how that is known", "path"), rows)
+    blocks = _or_none(audit, ("effect", "outcome", "depends on", "trust", "how that is known", "path"), rows)
     if rows:
         blocks = (*blocks, _KNOWN)
     limits = list(audit.influence_limits)
@@ -253,8 +261,12 @@ def _how(report: AuditReport) -> Iterator[str | _Table]:
     yield _Table(("file", "bytes", "SHA-256"), rows)
 
 
-def _or_none(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> tuple[str | list[str] | _Table, ...]:
-    return (_Table(titles, tuple(rows)),) if rows else ("None.",)
+def _or_none(
+    audit: SessionAudit, titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]
+) -> tuple[str | list[str] | _Table, ...]:
+    if rows:
+        return (_Table(titles, tuple(rows)),)
+    return ("None in what can be read." if audit.unread else "None.",)
 
 
 def _when(at_us: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import msgspec
@@ -29,15 +29,29 @@ class FoundTranscript(msgspec.Struct, frozen=True):
     """Last modification, in microseconds."""
 
 
-def find_transcripts(at: Path | None = None, *, since: int = 0) -> list[FoundTranscript]:
-    """The transcripts of every known program in a home folder, oldest first, without those older than `since`."""
+def find_transcripts(at: Path | None = None, *, since: int = 0, formats: Collection[str] = ()) -> list[FoundTranscript]:
+    """The transcripts of every known program in a home folder, or of those with these `formats`, oldest first, without
+    those older than `since`."""
     at = at or own_home()
     found = []
     for each in all_formats():
+        if formats and each.NAME not in formats:
+            continue
         for path in each.find_in_home(at):
             if (one := _found(each.NAME, path)) is not None and one.changed >= since:
                 found.append(one)
     return sorted(found, key=lambda f: (f.changed, str(f.path)))
+
+
+def formats_of(program: str) -> list[str]:
+    """The formats of a program, by the name that people give it: `claude`, `claude-code`, `codex`, `gemini` …"""
+    named = program.lower()
+    return [
+        each.NAME
+        for each in all_formats()
+        for name in (each.NAME, each.TITLE.lower().replace(" ", "-"))
+        if name == named or name.startswith(f"{named}-")
+    ]
 
 
 def find_in_folder(folder: Path, *, since: int = 0) -> Iterator[FoundTranscript]:

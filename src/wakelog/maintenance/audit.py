@@ -106,12 +106,15 @@ def audit_session(store: Store, session: Session[Any], *, after: str = "", limit
 
 
 def whole_audit(store: Store, session: Session[Any]) -> Audit:
-    """Reads all pages into one."""
+    """Reads all pages into one; of a damaged session, all that can be read, also after the damage."""
     page = audit_session(store, session, limit=PAGE)
     entries = page.entries
     while page.next:
         page = audit_session(store, session, after=page.next, limit=PAGE)
         entries += page.entries
+    if page.damaged:
+        readable = (e for e in session.log.entries(on_hole=lambda _: None) if e.kind in CONCERNS)
+        entries = tuple(entry for entry in map(_entry, readable) if entry is not None)
     return msgspec.structs.replace(page, entries=entries)
 
 

@@ -29,7 +29,7 @@ from wakelog.provenance.taint import Touched
 from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.store.anchors import AnchoredSession, AnchorReport
-from wakelog.timeline.call_table import CallRow
+from wakelog.timeline.call_table import CallRow, readable_calls
 
 if TYPE_CHECKING:
     from wakelog.evidence.anchor_log import AnchorLog
@@ -102,6 +102,9 @@ class SessionAudit(msgspec.Struct, frozen=True):
     gaps: tuple[str, ...]
     unproven: tuple[str, ...]
     """What this evidence does not prove about this session."""
+    unread: tuple[str, ...] = ()
+    """Events that cannot be read. Then effects and changes of the record are those that can, and turns and influence
+    are known up to the first of them."""
     bundle: EvidenceFile | None = None
 
     @property
@@ -172,7 +175,7 @@ def _audit(store: Store, session: Session[Any], anchored: AnchoredSession | None
     record = audit.entries
     info = next(row for row in store.index.sessions(prefix=session.id) if row.id == session.id)
     report = session.verify()
-    calls = _read_calls(session)
+    calls, unread = _read_calls(session)
     influences, limits = _influences(session)
     gaps = [e.what or "something was not recorded" for e in record if e.concern == "gap"]
     gaps += [
@@ -184,12 +187,12 @@ def _audit(store: Store, session: Session[Any], anchored: AnchoredSession | None
         session=session.id,
         name=session.name,
         agent=info.agent,
-        status=info.status,
+        status=session.head.status,
         goal=info.goal or "",
         about=info.about,
         labels=info.labels,
         first_at=info.first_at,
-        last_at=info.last_at,
+        last_at=max([info.last_at, *(e.at for e in record)]),  # a damaged session is indexed up to the damage
         anchor=session.anchor(),
         turns=tuple(_turns(store, session)),
         calls=len(calls),
@@ -202,6 +205,7 @@ def _audit(store: Store, session: Session[Any], anchored: AnchoredSession | None
         anchored=anchored,
         gaps=tuple(gaps),
         unproven=tuple(_unproven(report, record, anchored, has_log)),
+        unread=unread,
     )
 
 
@@ -257,11 +261,13 @@ def _turns(store: Store, session: Session[Any]) -> Iterator[TurnInfo]:
         after = page.next or None
 
 
-def _read_calls(session: Session[Any]) -> list[CallRow]:
+def _read_calls(session: Session[Any]) -> tuple[list[CallRow], tuple[str, ...]]:
+    """The calls, and the events that cannot be read; then the calls are those around them."""
     try:
-        return session.calls.table()
+        return session.calls.table(), ()
     except CorruptLogError:
-        return []
+        calls, holes = readable_calls(session.log)
+        return calls, tuple(hole.place for hole in holes)
 
 
 def write_bundles(store: Store, report: AuditReport, folder: Path) -> AuditReport:

@@ -175,7 +175,7 @@ def _scrubbed(store: Store) -> StoreCheck:
     under_way = f"; one is in progress, {now.sessions} sessions so far" if now is not None else ""
     last = last_pass(store)
     if last is None or last.ended is None:
-        return StoreCheck("scrub", "ok", f"never to its end{under_way}", "" if now else "wakelog store scrub")
+        return StoreCheck("scrub", "ok", f"no full pass yet{under_way}", "" if now else "wakelog store scrub")
     day = datetime.fromtimestamp(last.ended / 1e6, UTC).strftime("%Y-%m-%d %H:%M")
     found = f"{last.damage} damaged" if last.damage else "nothing was damaged"
     level: Literal["ok", "fail"] = "fail" if last.damage else "ok"

@@ -54,8 +54,8 @@ class SessionHistory:
         return tool_of(self._session.log, entry, {} if known is None else known)
 
     def name_of(self, session: str) -> str:
-        """Returns the name of another session of the store, such as a sub-agent; its id if it has no name or does not
-        exist."""
+        """Returns the name of another session of the store, such as a sub-agent; its id if it has no name, and
+        `ID (not in this store)` if it does not exist."""
         return name_of_session(self._session.log, session)
 
     def attempts(self, turn: int | None = None, *, forks: bool = False) -> list[Course]:

@@ -43,6 +43,24 @@ def user_store(*, must_exist: bool = False) -> str:
     return str(folder) if not must_exist or os.path.isdir(folder) else ""
 
 
+def stores_in(folder: Path) -> list[str]:
+    """The names of the stores that are directly in a folder: files that end in .db, and folders with a log."""
+    found = []
+    for path in sorted(folder.iterdir()):
+        log = path / "log.db" if path.is_dir() else path
+        with contextlib.suppress(OSError):
+            if log.suffix == ".db" and log.is_file() and _is_store(log):
+                found.append(path.name)
+    return found
+
+
+def _is_store(path: Path) -> bool:
+    from wakelog.engines.sqlite.connection import APPLICATION_ID
+
+    with path.open("rb") as file:
+        return file.read(72)[68:] == APPLICATION_ID.to_bytes(4, "big")  # where SQLite keeps the id of an application
+
+
 def open_engine(url: str, create: bool, key: str = "") -> Engine:
     """Opens the engine that a URL or path names."""
     if url in ("memory:", "memory://"):

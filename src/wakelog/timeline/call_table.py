@@ -7,12 +7,15 @@ pruned call still has a row, which says so.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 
 import msgspec
 
 from wakelog.codec.canonical import hash_value
+from wakelog.errors import CorruptLogError
 from wakelog.log import Log
+from wakelog.log.damage import Hole
 from wakelog.log.reader import Entry
 from wakelog.model.call_gist import call_gist
 from wakelog.model.calls import Call, Calls
@@ -101,8 +104,18 @@ def call_table(log: Log, entries: Iterable[Entry]) -> list[CallRow]:
     builder = _TableBuilder(log)
     for entry in entries:
         builder.take(entry)
-    view = log.view()
-    return [_finish_row(row, view) for row in builder.calls.by_request.values()]
+    return builder.rows(log.view())
+
+
+def readable_calls(log: Log) -> tuple[list[CallRow], list[Hole]]:
+    """The calls of a damaged session whose request can be read, and what cannot be read. All count as in view, because
+    rewinds may be among what is lost."""
+    builder = _TableBuilder(log)
+    holes: list[Hole] = []
+    for entry in log.entries(on_hole=holes.append):
+        with contextlib.suppress(CorruptLogError):  # its input may be lost with another commit
+            builder.take(entry)
+    return builder.rows([(1, log.head().seq)]), holes
 
 
 class _TableBuilder:
@@ -112,6 +125,9 @@ class _TableBuilder:
         self.owner: dict[Seq, _Row] = {}
         """The call that each event belongs to. Events caused by such an event belong to the same call."""
         self.tools: dict[str, str] = {}
+
+    def rows(self, view: list[tuple[Seq, Seq]]) -> list[CallRow]:
+        return [_finish_row(row, view) for row in self.calls.by_request.values()]
 
     def take(self, entry: Entry) -> None:
         header, body = entry.header, entry.body

@@ -218,3 +218,16 @@ def test_doctor_reads_the_newest_sessions_and_names_what_is_damaged(cli: Cli, st
     assert (checked.code, found["level"]) == (1, "fail")
     assert f"e{first}" in found["found"]
     assert "Everything is in order" not in cli("doctor", "--store", str(store)).out
+
+
+@pytest.mark.parametrize(
+    "command", [["search", "value"], ["query", "select count(*) from events"], ["cost"], ["rollup", "-A"], ["pending"]]
+)
+def test_answers_over_all_sessions_say_when_one_could_not_be_read(cli: Cli, store: Path, command: list[str]) -> None:
+    store.with_name("sound.db").write_bytes(store.read_bytes())
+    flip(store, "records", "second", 3)
+    told = "1 session could not be read to the end, so this may be incomplete; wakelog ls says which"
+    answer = cli(*command, "--store", str(store), "--json")
+    assert answer.json["warnings"] == [told]
+    assert told in cli(*command, "--store", str(store)).err
+    assert cli(*command, "--store", str(store.with_name("sound.db")), "--json").json["warnings"] == []

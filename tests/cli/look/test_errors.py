@@ -1,5 +1,7 @@
 """What goes wrong says what, where, why and what to try, with its own exit code."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -131,3 +133,70 @@ def test_broken_pipe_is_no_error(demo: Path) -> None:
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=180)
     assert done.stdout.splitlines()[-1] == "0"
     assert "Traceback" not in done.stderr
+
+
+def test_a_store_in_this_folder_is_named_when_none_was_chosen(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other.db").write_bytes(b"not a store")
+    assert "wakelog demo makes a store" in cli("ls").err
+    with open_store(tmp_path / "demo.db") as store:
+        store.session("fix-login")
+        list(store.index.sessions())
+    assert "hint: demo.db is a store in this folder: add --store demo.db" in cli("ls").err
+    assert "fix-login" in cli("ls", "--store", "demo.db").out
+    open_store(tmp_path / "tutorial").close()
+    assert "demo.db and tutorial are" in cli("ls").err or "demo.db, tutorial are stores" in cli("ls").err
+
+
+@pytest.mark.parametrize(("word", "command"), [("list", "ls"), ("history", "log"), ("version", "--version")])
+def test_the_words_of_other_tools_lead_to_ours(cli: Cli, word: str, command: str) -> None:
+    assert f"Did you mean {command}?" in cli(word).err
+
+
+def test_a_filter_that_leaves_nothing_says_what_there_is(cli: Cli, tmp_path: Path) -> None:
+    with open_store(tmp_path / "s") as store:
+        store.session("one", agent="claude-code")
+        store.session("two", agent="codex")
+    said = cli("ls", "--agent", "claude", "--store", str(tmp_path / "s"))
+    assert said.out == "no session matches, of 2 in this store; its agents are claude-code, codex\n"
+    assert cli("ls", "--name", "x*", "--store", str(tmp_path / "s")).out == "no session matches, of 2 in this store\n"
+    assert "nothing was spent since 7d" in cli("cost", "--since", "7d", "--store", str(tmp_path / "s")).out
+
+
+@pytest.mark.parametrize(
+    ("link", "place"),
+    [
+        ("http://127.0.0.1:8426/s/fix-auth", "fix-auth"),
+        ("http://127.0.0.1:8426/s/fix-auth/@4?tab=diff", "fix-auth@4"),
+        ("https://host/base/s/fix-auth/e12", "fix-auth@e12"),
+        ("http://127.0.0.1:8426/s/fix-auth/@4/state/plan/2", "fix-auth@4"),
+        ("http://127.0.0.1:8426/s/fix-auth/diff/@1..@2", "fix-auth@1..@2"),
+    ],
+)
+def test_an_address_of_the_page_is_taken_as_the_place_it_shows(look: Cli, link: str, place: str) -> None:
+    assert look("show", link).out == look("show", place).out
+    assert look("show", link).code == 0
+
+
+def test_blame_of_a_file_leads_to_why(look: Cli) -> None:
+    assert "of a file, ask: wakelog why session.py" in look("blame", "session.py", "-s", "fix-auth").err
+
+
+def test_a_fact_that_was_recorded_again_is_no_change_of_its_value(cli: Cli, tmp_path: Path) -> None:
+    with open_store(tmp_path / "s") as store:
+        session = store.session("again")
+        for _ in range(2):
+            with session.turn("look"):
+                session.fact("ttl", "300 s")
+    shown = cli("diff", "again@2", "--store", str(tmp_path / "s")).out
+    assert '"300 s"  (recorded again)' in shown
+    assert "→ " not in shown.split("state", 1)[1]
+
+
+def test_the_library_says_where_a_session_comes_from() -> None:
+    """In a process of its own: once a store is open, `wakelog.session` is the module of that name."""
+    code = "import wakelog; wakelog.session('demo')"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
+    assert "has no attribute 'session': open a store first, then store.session(...)" in said

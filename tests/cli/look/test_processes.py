@@ -180,3 +180,15 @@ def test_every_command_answers_while_another_process_writes(cli: Cli, tmp_path: 
         assert done.code in (0, 1) if args[0] == "search" else done.code == 0, (args, done.err)
         assert done.err == ""
     assert writer.poll() is None, "the readers stopped the writer"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_full_disk_under_the_output_is_told_and_is_no_fault(demo: Path, form: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*WAKELOG, "ls", "--store", str(demo), *form], env=ENV, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 6
+    assert "the output cannot be written: No space left on device" in done.stderr
+    assert "should not happen" not in done.stderr

@@ -403,3 +403,57 @@ def test_files_with_nothing_new_are_told_in_one_line(cli: Cli, transcript: Path)
     again = cli("import", "--yes", columns=160).out
     assert "4 files: everything was there already" in again
     assert again.count(f"{SESSION}.jsonl") == 1
+
+
+@pytest.mark.parametrize("program", ["claude-code", "claude", "Claude"])
+def test_the_name_of_a_program_imports_its_transcripts(cli: Cli, transcript: Path, program: str) -> None:
+    assert cli("import", program).code == 0
+    assert [row["name"] for row in cli("ls", "--json").data] == [NAME]
+    none = cli("import", "codex", "--json")
+    assert none.code == 3
+    assert none.error["message"] == "no transcripts of Codex were found on this machine"
+
+
+def test_a_file_with_the_name_of_a_program_is_meant_before_the_program(cli: Cli, transcript: Path) -> None:
+    Path("codex").write_bytes(transcript.read_bytes())
+    assert [file["file"] for file in cli("import", "codex", "--json").data] == ["codex"]
+
+
+def test_once_the_disk_is_full_the_other_files_are_not_tried(
+    cli: Cli, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        (transcript.parent / f"5a1e7c0{number}-0000-4000-8000-000000000000.jsonl").write_bytes(transcript.read_bytes())
+    tried = []
+
+    def fill(store: object, path: Path, **how: object) -> None:
+        tried.append(path)
+        raise UnavailableError("log.db is full: nothing was written", kind="store-full", hint="free some space")
+
+    monkeypatch.setattr(imports, "import_transcript", fill)
+    answer = cli("import", "--yes")
+    assert answer.code == 7
+    assert len(tried) == 1
+    assert answer.out.count("log.db is full") == 1
+    assert answer.lines[-1] == "✗ and 5 more files, for the same reason; import again when it is solved"
+    assert [file["problem"] for file in cli("import", "--yes", "--json").data] == [
+        "log.db is full: nothing was written"
+    ] * 6
+
+
+def test_an_import_that_is_interrupted_says_what_is_kept(
+    cli: Cli, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = transcript.with_name("5a1e7c03-0000-4000-8000-000000000000.jsonl")
+    second.write_text(transcript.read_text().replace(SESSION, second.stem))
+
+    def stop(store: Any, path: Path, **how: Any) -> Any:
+        if path == second:
+            raise KeyboardInterrupt
+        return import_transcript(store, path, **how)
+
+    monkeypatch.setattr(imports, "import_transcript", stop)
+    answer = cli("import", str(transcript), str(second))
+    assert answer.code == 130
+    assert "what was imported so far is kept" in answer.err
+    assert [row["name"] for row in cli("ls", "--json").data] == [NAME]

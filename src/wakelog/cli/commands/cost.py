@@ -16,7 +16,7 @@ from wakelog.cli.render.money import group_namer, plain_money, say_sums
 from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle, identity, plain_budget, title
 from wakelog.cli.render.table import Cell, Column, columns_of, lay_out
-from wakelog.cli.text import count, duration, money
+from wakelog.cli.text import count, duration, inert_line, money
 from wakelog.errors import InvalidInputError
 from wakelog.index.costs import BY, LABEL
 from wakelog.index.results import CostRow, Costs
@@ -159,6 +159,7 @@ def cost_command(
         since=find_time(ctx, since) or None,
         utc=ctx.utc,
     )
+    ctx.warn_unread(costs.as_of.damaged)
     name = group_namer(ctx, costs.by)
     inherited = _inherited(session) if session is not None and turns is None else 0
     data: dict[str, Any] = {
@@ -170,8 +171,9 @@ def cost_command(
     limited = session if with_budget else None
     if limited is not None:
         data |= plain_uses(limited)
+    none = f"nothing was spent since {inert_line(since)}" if since else "nothing was spent"
     records = ({"by": costs.by, **row} for row in data["rows"])
-    ctx.answer("cost", data, lambda: _show(ctx, costs, name, limit, inherited, limited), records=records)
+    ctx.answer("cost", data, lambda: _show(ctx, costs, name, limit, inherited, limited, none), records=records)
 
 
 def _find_turns(ctx: CommandContext, selector: str) -> tuple[Session[Any] | None, tuple[int, int] | None]:
@@ -204,6 +206,7 @@ def _show(
     limit: int,
     inherited: int,
     limited: Session[Any] | None,
+    none: str,
 ) -> None:
     """The table of costs, what a parent spent, and the limits of a session."""
     columns = (
@@ -215,7 +218,7 @@ def _show(
     if costs.rows:
         say_sums(ctx, columns, costs, lambda row: (name(row.key), *_cost_cells(row)), limit, note)
     else:
-        ctx.say("nothing was spent")
+        ctx.say(none)
     if inherited:
         ctx.remark(f"besides, its parent spent {money(inherited)} before the fork")
     if limited is not None:

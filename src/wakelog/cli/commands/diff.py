@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,9 @@ from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Row, say_table
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import age, fit, glyph, inert_line, pluralize
+from wakelog.cli.text import age, fit, glyph, inert_line, name_some, pluralize
 from wakelog.diff.turn_diff import TurnDiff
-from wakelog.errors import InvalidInputError
+from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.insight.items import Insight
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
@@ -32,6 +33,8 @@ from wakelog.timeline.files import ChangedFile, ChangedFiles
 _COLUMNS = "file 24~ | change -3 | > times | > lines -2 | turns 6 | by 8 | event | > age -1"
 
 
+SUBAGENTS_MAX = 200
+"""How many sub-agents are asked whether they changed files."""
 DERIVED_TURNS_MAX = 10
 """Derived insight is shown for at most this many turns; for more it would be too long to read."""
 
@@ -305,6 +308,8 @@ def files_command(ctx: CommandContext, where: str, last: int) -> None:
         say_table(ctx, _COLUMNS, [_row(ctx, file) for file in found.files])
         if last and (others := _others(session, found, place.seq)):
             ctx.remark(f"{others} (--last 0 shows all)")
+        if by_subagents := _of_subagents(ctx, session):
+            ctx.remark(by_subagents)
 
     ctx.answer("files", data, human, records=({"session": session.id, **plain(file)} for file in found.files))
     if found.files:
@@ -324,6 +329,19 @@ def _others(session: Session[Any], found: ChangedFiles, at: Seq | None) -> str:
     first = found.turns[0] if found.turns else 1
     where = f"before @{first} or outside of turns" if first > 1 else "outside of turns"
     return f"{pluralize(changes, 'other change')}{more}, {where}"
+
+
+def _of_subagents(ctx: CommandContext, session: Session[Any]) -> str:
+    """Which sub-agents changed files; these are listed with their own sessions only."""
+    names = []
+    for id in list(session.log.part("subagents"))[:SUBAGENTS_MAX]:
+        with contextlib.suppress(WakelogError):  # its transcript may be missing
+            child = ctx.store.resume(id)
+            if child.log.part("files_modified"):
+                names.append(handle(child))
+    if not names:
+        return ""
+    return f"{pluralize(len(names), 'sub-agent')} changed files too, see wakelog files of {name_some(names, 2)}"
 
 
 def _about(found: ChangedFiles, last: int) -> str:

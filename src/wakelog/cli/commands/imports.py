@@ -22,7 +22,7 @@ from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
 from wakelog.cli.places import find_time
 from wakelog.cli.text import fit_path, fold_list, inert_line, name_some, pluralize, size, width
 from wakelog.errors import NotFoundError, WakelogError
-from wakelog.importers.discovery import FoundTranscript, find_in_folder, find_transcripts
+from wakelog.importers.discovery import FoundTranscript, find_in_folder, find_transcripts, formats_of
 from wakelog.importers.formats import FORMATS, detect_format, get_format
 from wakelog.importers.source.files import open_source, stat_of
 from wakelog.importers.transcript_import import ImportReport, import_transcript
@@ -70,7 +70,7 @@ class ImportedFile(msgspec.Struct, frozen=True):
 
 
 @click.command("import")
-@click.argument("files", metavar="[FILE|FOLDER]...", nargs=-1, type=click.Path(allow_dash=True))
+@click.argument("files", metavar="[FILE|FOLDER|PROGRAM]...", nargs=-1, type=click.Path(allow_dash=True))
 @click.option(
     "--format",
     "form",
@@ -97,9 +97,9 @@ def import_command(
     """Import transcripts of coding agents, and bundles made by `wakelog export`.
 
     Without a file, look for the transcripts of Claude Code, Codex, Gemini CLI and others on this machine, and offer to
-    import them. They are only read. What was imported before is skipped, so a second import adds what is new; sessions
-    that you deleted stay deleted without --again. They go to the store that was chosen for this folder, else to your
-    own (`--store user`).
+    import them. The name of a program (claude-code, codex, gemini …) imports those of that program. Transcripts are
+    only read. What was imported before is skipped, so a second import adds what is new; sessions that you deleted stay
+    deleted without --again. They go to the store that was chosen for this folder, else to your own (`--store user`).
 
     If the framework is installed, databases of LangGraph and Google ADK are imported so that its programs continue in
     the store. Otherwise they are imported for reading.
@@ -109,6 +109,7 @@ def import_command(
     Examples:
       wakelog import
       wakelog import --since 30d --yes
+      wakelog import claude-code
       wakelog import ~/.claude/projects/-home-me-shop --watch
       wakelog import run.traj trials/
       wakelog import checkpoints.sqlite postgresql://localhost/graphs
@@ -122,7 +123,11 @@ def import_command(
         ctx.answer("import", [], [])
         return 0
     store = _open_target(ctx, dry_run, is_shared=bool(found))
-    results = _import_all(ctx, store, sources, dry_run, again)
+    try:
+        results = _import_all(ctx, store, sources, dry_run, again)
+    except KeyboardInterrupt:
+        ctx.warn("interrupted; what was imported so far is kept, and the same command goes on from there")
+        raise
     ctx.answer("import", msgspec.to_builtins(results), lambda: _show(ctx, results, dry_run))
     if watch and not dry_run:
         _watch(ctx, store, found, results, files, form or "", oldest)
@@ -155,10 +160,23 @@ def _source(file: str, form: str, since: int) -> list[FoundTranscript | str]:
         if inside := list(find_in_folder(path, since=since)):
             return [*inside]
         raise NotFoundError(f"there is no transcript in {file}", kind="file-not-found")
+    if not path.exists() and (formats := formats_of(file)):
+        return [*_of_program(formats, since)]
     if not form and _is_bundle(path):
         return [file]
     size, changed = stat_of(path)
     return [FoundTranscript(form or detect_format(path).NAME, path, size, changed)]
+
+
+def _of_program(formats: list[str], since: int) -> list[FoundTranscript]:
+    if not (found := find_transcripts(since=since, formats=formats)):
+        title = get_format(formats[0]).TITLE
+        raise NotFoundError(
+            f"no transcripts of {title} were found on this machine",
+            kind="file-not-found",
+            hint="if they are somewhere else: wakelog import FILE or FOLDER",
+        )
+    return found
 
 
 def _is_bundle(path: Path) -> bool:
@@ -221,13 +239,17 @@ def _import_all(
     is_watching: bool = False,
 ) -> list[ImportedFile]:
     """Imports the sources in order. A source that fails is reported, also if the fault is ours; it aborts the import
-    only if it is alone, and nobody waits for the next one."""
+    only if it is alone, and nobody waits for the next one. Once the disk is full, the others are not tried."""
     results: list[ImportedFile] = []
+    full = ""
     sizes = [source.size for source in sources if isinstance(source, FoundTranscript)]
     with rare_collection(), Progress(ctx, "importing, bytes", sum(sizes)) as progress:
         for source in sources:
             if isinstance(source, ImportedFile):
                 results.append(source)
+                continue
+            if full:
+                results.append(_failed(source, full))
                 continue
             try:
                 if isinstance(source, FoundTranscript):
@@ -241,23 +263,24 @@ def _import_all(
                 is_damaged = isinstance(source, FoundTranscript) and exc.kind == "bad-transcript"
                 if len(sources) == 1 and not is_damaged and not is_watching:
                     raise
-                file, form = hide_password(str(source)), "bundle"
-                if isinstance(source, FoundTranscript):
-                    file, form = str(source.path), source.format
-                warning = exc.hint if is_damaged else ""
-                results.append(ImportedFile(file, False, problem=exc.message, warning=warning, format=form))
+                full = exc.message if exc.kind == "store-full" else ""
+                results.append(_failed(source, exc.message, exc.hint if is_damaged else ""))
             except Exception as exc:
                 # One file that wakelog cannot cope with must not keep the others out.
                 if not isinstance(source, FoundTranscript) or (len(sources) == 1 and not is_watching):
                     raise
                 problem, warning = f"{type(exc).__name__}: this should not happen", f"report: {fault_report(exc)}"
-                results.append(
-                    ImportedFile(str(source.path), False, problem=problem, warning=warning, format=source.format)
-                )
+                results.append(_failed(source, problem, warning))
     if sizes and not dry_run:
         with rare_collection(), Progress(ctx, "indexed sessions") as progress:
             store.index.catch_up(lambda done, _: progress(max(0, done - progress.count)))
     return results
+
+
+def _failed(source: FoundTranscript | str, problem: str, warning: str = "") -> ImportedFile:
+    if isinstance(source, FoundTranscript):
+        return ImportedFile(str(source.path), False, problem=problem, warning=warning, format=source.format)
+    return ImportedFile(hide_password(source), False, problem=problem, warning=warning)
 
 
 @contextlib.contextmanager
@@ -399,10 +422,18 @@ class _CountedReader:
 def _show(ctx: CommandContext, results: list[ImportedFile], dry_run: bool) -> None:
     many = len(results) > SHOWN_MAX
     known = sum(result.is_known for result in results)
+    same = Counter(result.problem for result in results if _is_refused(result))
+    told = set[str]()
     for result in results:
-        is_told = result.is_known and known > KNOWN_MAX
-        if not result.ok or result.broken_count or not (many or is_told):
+        is_told = result.problem in told if not result.ok else result.is_known and known > KNOWN_MAX
+        is_quiet = result.ok and many and not result.broken_count
+        if not (is_told or is_quiet):
             _show_one(ctx, result)
+        if same[result.problem] > KNOWN_MAX:
+            told.add(result.problem)
+    for problem in sorted(told):
+        more = f"and {same[problem] - 1:,} more files, for the same reason; import again when it is solved"
+        ctx.say(f"{ctx.mark(False)} {more}")
     if known > KNOWN_MAX and not many:
         ctx.say(f"{ctx.mark(True)} {known} files: everything was there already")
     if many:

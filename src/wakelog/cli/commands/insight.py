@@ -9,7 +9,7 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import place_argument
-from wakelog.cli.render.insight import footer_line, insight_lines
+from wakelog.cli.render.insight import footer_lines, insight_lines
 from wakelog.cli.render.results import SessionResult, plain, shows
 from wakelog.cli.render.sessions import handle, label, title
 from wakelog.cli.text import inert_line
@@ -58,7 +58,7 @@ def _turn_lines(ctx: CommandContext, session: Session[Any], found: Insight) -> I
         items = tuple(item for item in found.items if item.turn == turn)
         yield from insight_lines(ctx, Insight(items, 0, (), found.rules), footer=False)
     yield from (f"  {inert_line(note)}" for note in found.notes)
-    yield footer_line(ctx, found)
+    yield from footer_lines(ctx, found)
 
 
 @click.command("accept")

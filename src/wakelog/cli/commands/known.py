@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
@@ -48,7 +49,18 @@ def _lines(ctx: CommandContext, found: KnownThing | PastLines, everything: bool,
         yield ctx.style(f"  and {found.more} more{rest}", dim=True)
 
 
-@click.group("known")
+class _KnownGroup(click.Group):
+    """Its commands; any other word is taken for what somebody asks about, and the error says how to ask."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as exc:
+            asked = shlex.join(args[:1])
+            raise click.UsageError(f"{exc.message} Did you mean: wakelog known about {asked}?", ctx) from exc
+
+
+@click.group("known", cls=_KnownGroup)
 def known_command() -> None:
     """Ask what earlier sessions knew. Each line names the event it comes from; ~ marks what was derived, not recorded.
 

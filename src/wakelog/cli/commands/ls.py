@@ -15,7 +15,7 @@ from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import status_sign
 from wakelog.cli.render.table import Cell, Row, say_table
-from wakelog.cli.text import age, glyph, money
+from wakelog.cli.text import age, glyph, inert_line, money
 from wakelog.codec.envelope import ENCRYPTED, ERASED
 from wakelog.index.index import Index
 from wakelog.index.results import SessionInfo
@@ -89,15 +89,24 @@ def ls_command(
     hint = f"there are more; -n {limit * 4} shows more of them, -n 0 all" if more else ""
     if is_first_page and found:
         hint = "these were written last; many sessions are not indexed yet: -n 0 indexes and lists all"
-    ctx.answer("ls", found, lambda: _show(ctx, found, hint), next_cursor=more or None)
+    none = _none(ctx, chosen["agent"]) if is_filtered and not found and ctx.is_for_people else "no sessions"
+    ctx.answer("ls", found, lambda: _show(ctx, found, hint, none), next_cursor=more or None)
     if found:
         name_or_id = unquoted_name(found[0].name) or found[0].id
         ctx.suggest(f"wakelog log {name_or_id}", f"wakelog status {name_or_id}", "wakelog ps")
 
 
-def _show(ctx: CommandContext, found: list[SessionInfo], hint: str) -> None:
+def _none(ctx: CommandContext, agent: str | None) -> str:
+    """The answer when a filter leaves nothing: what there is without it."""
+    everything = ctx.store.index.query_sql("select count(*), group_concat(distinct nullif(agent, '')) from sessions")
+    total, agents = everything.rows[0]
+    others = f"; its agents are {inert_line(agents.replace(',', ', '))}" if agent and agents else ""
+    return f"no session matches, of {total:,} in this store{others}"
+
+
+def _show(ctx: CommandContext, found: list[SessionInfo], hint: str, none: str) -> None:
     rows = [_row(ctx, info, depth) for info, depth in _in_families(found)]
-    say_table(ctx, _COLUMNS, rows, none="no sessions")
+    say_table(ctx, _COLUMNS, rows, none=none)
     if hint:
         ctx.remark(f"  {hint}")
 

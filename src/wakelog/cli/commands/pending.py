@@ -108,12 +108,14 @@ def pending_command(ctx: CommandContext, session: str) -> int:
 
 
 def _sessions_with_pending(ctx: CommandContext) -> list[Session[Any]]:
-    out = []
+    out, unread = [], 0
     for info in ctx.store.index.every_session():
-        # A damaged session must not hide the others; `verify` reports it.
+        # A damaged session must not hide the others.
         with contextlib.suppress(CorruptLogError, NotFoundError):
             if info.pending:
                 out.append(ctx.store.resume(info.id))
+        unread += bool(info.damaged)
+    ctx.warn_unread(unread)
     return out
 
 

@@ -71,6 +71,7 @@ def rollup_command(
         until=find_time(ctx, until) or None,
         utc=ctx.utc,
     )
+    ctx.warn_unread(found.as_of.damaged)
     name = group_namer(ctx, by)
     data: dict[str, Any] = {
         "by": found.by,

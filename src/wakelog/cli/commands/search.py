@@ -68,6 +68,7 @@ def search_command(
         text, session=session, kind=kind, since=find_time(ctx, since), limit=ALL if names or counts else limit
     )
     hits = list(page)
+    ctx.warn_unread(page.as_of.damaged)
     if names or counts:
         return _answer_sessions(ctx, text, hits, counts)
     derived = ctx.store.find_derived(text, kind or "", session=session, since=find_time(ctx, since), limit=limit)
@@ -172,6 +173,7 @@ def query_command(ctx: CommandContext, sql: str, views: bool, limit: int, timeou
         table = query_parquet(place, sql, max_rows=limit, timeout_s=timeout_s)
     else:
         table = ctx.store.index.query_sql(sql, max_rows=limit, timeout_s=timeout_s)
+    ctx.warn_unread(table.as_of.damaged)
     if table.truncated:
         ctx.warn(f"only the first {len(table.rows):,} rows are shown; -n allows more, up to {ROWS_MAX:,}")
     records = ({"row": dict(zip(table.columns, map(without_bytes, row), strict=True))} for row in table.rows)

@@ -13,7 +13,7 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.places import find_events, find_span
 from wakelog.cli.render.damage import answer_damaged
-from wakelog.cli.render.detail import event_lines, turn_lines
+from wakelog.cli.render.detail import MAX_BYTES, event_lines, turn_lines
 from wakelog.cli.render.events import record
 from wakelog.cli.render.insight import WHY, derive_insight, insight_lines
 from wakelog.cli.render.sessions import handle, identity
@@ -27,7 +27,6 @@ from wakelog.model.ids import Seq
 from wakelog.session import Session
 from wakelog.timeline.selectors import Range
 
-MAX_BYTES = 4096
 MAX_EVENTS = 1000
 """How many events of a turn are shown; the others are counted."""
 

@@ -50,8 +50,9 @@ def state_command(ctx: CommandContext, key: str, at: str, schema: bool) -> None:
     document = session.log.state(session.seq(seq))
     pointer, value = find_key(document, key)
     entry = session.log.entry(seq)
-    data = {**identity(session), "at": seq, "timestamp": iso(entry.header.at), "pointer": pointer, "value": value}
-    place = [place_of_turn(document["turn"]["number"]), f"e{seq}", clock(entry.header.at, utc=ctx.utc, long=True)]
+    data = {**identity(session), "at": seq, "timestamp": iso(entry.happened_at), "pointer": pointer, "value": value}
+    when = clock(entry.happened_at, utc=ctx.utc, long=True) + other_time(entry.happened_at, entry.header.at)
+    place = [place_of_turn(document["turn"]["number"]), f"e{seq}", when]
     heading = f"{title(ctx, session)}  {join_facts(place)}"
     ctx.answer("state", data, lambda: _say_state(ctx, heading, pointer, value, handle(session)))
     ctx.suggest(f"wakelog blame {pointer or '/data'} -s {handle(session)}", f"wakelog diff {handle(session)}")

@@ -70,7 +70,10 @@ def _show(ctx: CommandContext, session: Session[Any], condition: SessionConditio
         ctx.say(f"  {ctx.style('flag     ', fg=color)}  {fit(line, room)}")
     _more(ctx, len(document["flags"]), "flags")
     if error := document["last_error"]:
-        ctx.say(f"  {ctx.style('error    ', fg='red')}  {fit(_error_text(error), room)}")
+        tool = text_of(error.get("tool") or "")
+        tail = (f"  ({fit(tool, 24)})" if tool else "") + f"  e{error['seq']}"
+        text = f"{text_of(error.get('type', ''))}: {text_of(error.get('message', ''))}"
+        ctx.say(f"  {ctx.style('error    ', fg='red')}  {fit(text, room - width(tail))}{tail}")
 
 
 def _more(ctx: CommandContext, total: int, what: str) -> None:
@@ -136,15 +139,6 @@ def _budget_text(budget: Value) -> str:
         elif spent:
             parts.append(show(spent))
     return join_facts(parts)
-
-
-def _error_text(error: dict[str, Value]) -> str:
-    tool = text_of(error.get("tool") or "")
-    return (
-        f"{text_of(error.get('type', ''))}: {text_of(error.get('message', ''))}"
-        + (f"  ({tool})" if tool else "")
-        + f"  e{error['seq']}"
-    )
 
 
 def _next_commands(session: Session[Any], condition: SessionCondition) -> list[str]:

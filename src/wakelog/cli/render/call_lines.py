@@ -24,15 +24,16 @@ LOOKAHEAD = 24
 MAX_CALLS = 4
 
 
-def call_text(session: Session[Any], entry: Entry, result: str, *, is_error: bool) -> str:
-    """`src/app.py → 120 lines`; only the input if the result of a tool that writes would repeat it."""
+def call_words(session: Session[Any], entry: Entry, result: str, *, is_error: bool) -> tuple[str, str]:
+    """A call's input and its result in a few words, `src/app.py` and `120 lines`. Either may be empty; the result of a
+    tool that writes is, if it would repeat the input."""
     about = call_gist(fetch_value(session, entry, entry.body.get("input")))
     if about and not is_error and (entry.body.get("effect") == "write" or result == "succeeded"):
-        return about
+        return about, ""
     if numbered_lines(result):
         count = numbered_lines(text_of(fetch_value(session, entry, entry.body.get("output"), 0)))
         result = pluralize(count, "line")
-    return " → ".join(part for part in (about, result) if part)
+    return about, result
 
 
 def said_by_model(session: Session[Any], entry: Entry, otherwise: str) -> str:

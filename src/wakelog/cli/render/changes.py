@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -10,7 +11,19 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.table import Cell, Row, lay_out
 from wakelog.cli.render.values import scalar, text_of
-from wakelog.cli.text import count, duration, fit, glyph, join_facts, money, place_of_turn, pluralize, trust_mark, width
+from wakelog.cli.text import (
+    count,
+    duration,
+    fit,
+    glyph,
+    inert_line,
+    join_facts,
+    money,
+    place_of_turn,
+    pluralize,
+    trust_mark,
+    width,
+)
 from wakelog.diff.turn_diff import Change, TurnDiff
 from wakelog.diff.writers import Writer
 from wakelog.model.document import decision_words
@@ -54,9 +67,9 @@ def change_lines(
         gone = "no longer changed" if is_one_session else "changed only in A"
         yield from _rows(ctx, _FILE_COLUMNS, [(_file_row(c, files, gone), c) for c in changed], indent, room)
     if sources := [f"{c.key} {_trust(c, 'no longer' if is_one_session else 'only in A')}" for c in diff.of("trust")]:
-        yield indent + _section(
-            ctx, "trust", ctx.style(fit(f"{glyph('warn')} {', '.join(sources)}", room - 10), fg="yellow")
-        )
+        listed = textwrap.wrap(inert_line(f"{glyph('warn')} {', '.join(sources)}"), room - 10, subsequent_indent="  ")
+        for number, line in enumerate(listed):
+            yield indent + _section(ctx, "" if number else "trust", ctx.style(line, fg="yellow"))
     for name, text in _summaries(diff):
         yield indent + _section(ctx, name, fit(text, room - 10))
 
@@ -95,6 +108,8 @@ def _values(change: Change) -> str:
         return scalar(after, 60)
     if change.how == "removed":
         return scalar(before, 60)
+    if before == after:
+        return f"{scalar(after, 40)}  (recorded again)"
     text = f"{scalar(before, 40)} {glyph('arrow')} {scalar(after, 40)}"
     if _is_number(before) and _is_number(after):
         text += f"  ({after - before:+.6g})"
@@ -153,9 +168,11 @@ def _file_row(change: Change, files: FileLines, gone: str) -> Row:
     word = text_of(value.get("change", "")) if isinstance(value, dict) else ""
     added, removed = files.get(path, (0, 0))
     lines = f"+{added} {glyph('minus')}{removed}" if path in files else ""
+    # A file that is new to the session was not always new: the sign says what happened to the file.
+    how = {"created": "added", "deleted": "removed"}.get(word, "changed")
     if change.how == "removed":
-        word = gone
-    return (Cell(f"  {_SIGNS[change.how]}", {"fg": _COLORS[change.how]}), path, word, lines, *_origin(change))
+        word, how = gone, "removed"
+    return (Cell(f"  {_SIGNS[how]}", {"fg": _COLORS[how]}), path, word, lines, *_origin(change))
 
 
 def _trust(change: Change, gone: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from wakelog.cli.context import CommandContext
+from wakelog.cli.render.call_lines import words_of
 from wakelog.cli.render.events import Tools, has_time, line_of, model_params, outcome_of, show_line, text_room
 from wakelog.cli.render.flags import flags_by_event
 from wakelog.cli.render.money import usage_words
@@ -17,6 +18,7 @@ from wakelog.cli.text import (
     count,
     duration,
     fit,
+    fold_list,
     glyph,
     inert,
     inert_line,
@@ -33,6 +35,7 @@ from wakelog.cli.text import (
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import is_aside
 from wakelog.model.document import agent_ops
+from wakelog.model.ids import Seq
 from wakelog.model.parts import content_text
 from wakelog.model.payloads import as_ref
 from wakelog.model.readable import format_value
@@ -50,6 +53,10 @@ _SHOWN_AS_FACTS = frozenset(
     {"delta", "why", "tool", "action", "input_hash", "output_summary", "outcome", "cost", "effect", "occurred_at"}
 )
 _MARGIN = 14
+MAX_BYTES = 4096
+"""How much of a value is shown, unless somebody asks for more or less."""
+WORDS_MAX = 1200
+"""How much of what was asked, and of the last answer, is shown with a turn."""
 _MAX_MESSAGES = 12
 """How many messages of a model's window are shown with the call."""
 
@@ -79,17 +86,24 @@ def turn_lines(
         yield f"{title(ctx, session)}  e{span.first}..e{span.last}"
     yield ""
     flags = flags_by_event(session)
-    for entry in entries:
+    events = list(entries)
+    answer = _last_words(session, events) if row is not None else 0
+    for number, entry in enumerate(events):
         if row is not None and entry.kind == "turn.started":
-            # The heading and the next message show its input.
             if row.attempts > 1:
                 yield ctx.style(f"  attempt {entry.header.attempt} of {row.attempts}", bold=True)
+            if not _is_told(ctx, session, row, events[number : number + 2]):
+                yield show_line(ctx, session, entry, tools, turn=False, flags=flags)
+                yield from _value_lines(ctx, session, entry, "input", _short(limit), one_line=True)
             continue
         if entry.kind == "action.started" and entry.body.get("attempt", 1) == 1:
             continue  # the request is shown
         if row is not None and (entry.kind == "items.kept" or _is_bookkeeping(entry)):
             continue  # the events around it are shown
         yield show_line(ctx, session, entry, tools, turn=row is None, flags=flags)
+        if entry.seq == answer and not with_output:
+            yield from _answer_lines(ctx, session, entry, limit)
+            continue
         names = _WITH_OUTPUT if with_output else () if is_aside(entry.body) else _LONG.get(entry.kind, ())
         diff = session.files.change(entry) if with_output else None
         if diff is not None:
@@ -121,7 +135,7 @@ def _limited_diff(
 
 
 def _turn_heading(ctx: CommandContext, session: Session[Any], row: TurnSummary) -> Iterator[str]:
-    front = f"{fit(str(session), ctx.columns // 3)} {place_of_turn(row.turn, row.attempts)}"
+    front = _heading_front(ctx, session, row)
     yield f"{ctx.style(front, bold=True)}  {fit(row.title, ctx.columns - width(front) - 2)}"
     is_timed = has_time(session, row.started_at, row.stored_at)
     took = duration(row.ended_at - row.started_at) if row.ended_at else "not ended"
@@ -140,7 +154,42 @@ def _turn_heading(ctx: CommandContext, session: Session[Any], row: TurnSummary) 
         if row.unverified
         else "",
     ]
-    yield "  " + fit(join_facts(facts), ctx.columns - 2)
+    yield from fold_list("  ", [fit(fact, ctx.columns - 2) for fact in facts if fact], ctx.columns)
+
+
+def _heading_front(ctx: CommandContext, session: Session[Any], row: TurnSummary) -> str:
+    return f"{fit(str(session), ctx.columns // 3)} {place_of_turn(row.turn, row.attempts)}"
+
+
+def _is_told(ctx: CommandContext, session: Session[Any], row: TurnSummary, events: list[Entry]) -> bool:
+    """Whether the heading, or the second of these events, shows all of the input of the first."""
+    asked, *following = events
+    if any(e.kind == "message.added" and e.body.get("role") == "user" for e in following):
+        return True
+    text = text_of(fetch_value(session, asked, asked.body.get("input"), 0) or "").strip()
+    return "\n" not in text and width(text) <= ctx.columns - width(_heading_front(ctx, session, row)) - 2
+
+
+def _last_words(session: Session[Any], events: list[Entry]) -> Seq:
+    """The event with the model's last words in a turn, if no call came after them; else 0."""
+    for entry in reversed(events):
+        if entry.kind.startswith("action."):
+            is_model = entry.kind == "action.recorded" and entry.body.get("effect") == "model"
+            return entry.seq if is_model and words_of(fetch_value(session, entry, entry.body.get("output"))) else 0
+    return 0
+
+
+def _answer_lines(ctx: CommandContext, session: Session[Any], entry: Entry, limit: int) -> Iterator[str]:
+    """The words of a model's answer, unless the event's line shows all of them."""
+    text = words_of(fetch_value(session, entry, entry.body.get("output"), 0))
+    if "\n" not in text.strip() and width(text) <= text_room(ctx, turn=False) - 20:
+        return
+    yield from _text_lines(ctx, session, entry, *_cut(text, _short(limit)))
+
+
+def _short(limit: int) -> int:
+    """The limit for words that are read on the way to the events."""
+    return min(limit, WORDS_MAX) if limit == MAX_BYTES else limit
 
 
 def _value_lines(
@@ -148,13 +197,17 @@ def _value_lines(
 ) -> Iterator[str]:
     """A value below its event's line; nothing if the line shows all of it."""
     text, left = _limited(session, entry, entry.body[name], limit)
-    room = ctx.columns - _MARGIN - 2
     if one_line and not left and "\n" not in text.strip("\n") and width(text) <= text_room(ctx, turn=False) - 20:
         return
-    margin = " " * _MARGIN
     if not one_line:
-        yield ctx.style(f"{margin}{name}", dim=True)
-    for line in _wrap(text, room):
+        yield ctx.style(f"{' ' * _MARGIN}{name}", dim=True)
+    yield from _text_lines(ctx, session, entry, text, left)
+
+
+def _text_lines(ctx: CommandContext, session: Session[Any], entry: Entry, text: str, left: int) -> Iterator[str]:
+    """A text below its event's line, of which `left` bytes are left out."""
+    margin = " " * _MARGIN
+    for line in _wrap(text, ctx.columns - _MARGIN - 2):
         yield f"{margin}{ctx.style(glyph('line'), dim=True)} {line}"
     if left:
         yield f"{margin}{_rest(ctx, session, entry, left)}"
@@ -171,7 +224,10 @@ def _rest(ctx: CommandContext, session: Session[Any], entry: Entry, left: int) -
 def _limited(session: Session[Any], entry: Entry, value: Value, limit: int) -> tuple[str, int]:
     """A value as text of at most `limit` bytes, and how many were left out."""
     # A payload is fetched whole even when only its beginning is shown: storage has no parts.
-    text = format_value(fetch_value(session, entry, value, 0))
+    return _cut(format_value(fetch_value(session, entry, value, 0)), limit)
+
+
+def _cut(text: str, limit: int) -> tuple[str, int]:
     data = text.encode()
     if not limit or len(data) <= limit:
         return text, 0

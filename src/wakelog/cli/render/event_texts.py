@@ -114,7 +114,7 @@ def _subagent(session: Session[Any], entry: Entry) -> str:
     name = session.history.name_of(id)
     verb, field = ("started", "task") if entry.kind == "subagent.spawned" else ("returned", "outcome")
     more = text_of(body.get(field) or "")
-    return f"{verb} {name if name != id else id[:12]}" + (f": {more}" if more else "")
+    return f"{verb} {name.replace(id, id[:12])}" + (f": {more}" if more else "")
 
 
 def _commit(_: Session[Any], entry: Entry) -> str:

@@ -10,12 +10,13 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from wakelog.cli.context import CommandContext
-from wakelog.cli.render.call_lines import asked_calls, call_text, said_by_model
+from wakelog.cli.render.call_lines import asked_calls, call_words, said_by_model
 from wakelog.cli.render.event_texts import event_text
 from wakelog.cli.render.money import cost_words, plain_cost
 from wakelog.cli.render.values import fetch_value, preview, text_of
 from wakelog.cli.text import clock, fit, fit_path, glyph, iso, join_facts, other_time, pad, place_of_turn, width
 from wakelog.errors import CorruptLogError
+from wakelog.importers.writer.hook_capture import CAPTURE
 from wakelog.log import Log
 from wakelog.log.deleted_origins import ORIGIN
 from wakelog.log.reader import Entry
@@ -43,19 +44,31 @@ class EventLine(msgspec.Struct, frozen=True):
     """Numbers to show after the text: time taken, tokens, money, lines."""
     path: str = ""
     """A path in the text. It is cut in the middle, because the end tells files apart."""
+    about: str = ""
+    """What the text begins with, a command say. It is cut before what follows it: its result."""
+    has_kept_tail: bool = False
 
     @property
     def whole(self) -> str:
         return join_facts((self.text, *self.tail))
 
     def fitted(self, columns: int) -> str:
-        """The whole line cut to `columns`."""
-        whole = self.whole
-        before, path, _ = whole.partition(self.path) if self.path else (whole, "", "")
-        over = width(before + path) + 1 - columns
-        if path and over > 0:
-            whole = whole.replace(path, fit_path(path, max(8, width(path) - over)), 1)
-        return fit(whole, columns)
+        """The whole line cut to `columns`. The numbers after a call or a file stay, if they take a third at most."""
+        tail = join_facts(self.tail) if self.has_kept_tail else ""
+        room = columns - width(f" · {tail}") if tail else columns
+        if room < columns * 2 // 3 or not (tail or self.path or self.about):
+            return fit(self.whole, columns)
+        return join_facts((self._fitted_text(room), tail))
+
+    def _fitted_text(self, room: int) -> str:
+        text = self.text
+        if self.path and self.path in text:
+            before = text.partition(self.path)[0]
+            text = text.replace(self.path, fit_path(self.path, max(8, room - width(before))), 1)
+        elif self.about and text.startswith(self.about):
+            rest = text.removeprefix(self.about)
+            text = fit(self.about, max(room - width(rest), room // 2)) + rest
+        return fit(text, room)
 
 
 def line_of(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
@@ -77,7 +90,7 @@ def line_of(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
         sign = "done"
     style = {"fg": "red"} if sign == "failed" else {"dim": True} if entry.kind in _QUIET else {}
     path = text_of(body.get("path", "")) if entry.kind == "file.changed" else ""
-    return EventLine(sign, word, text, style, _tail(entry.kind, body), path)
+    return EventLine(sign, word, text, style, _tail(entry.kind, body), path, has_kept_tail=bool(path))
 
 
 def is_error(entry: Entry) -> bool:
@@ -127,16 +140,17 @@ def _action_line(session: Session[Any], entry: Entry, tools: Tools) -> EventLine
     if verb == "started":
         attempt = body.get("attempt", 1)
         return EventLine("note", tool, "started" + (f", attempt {attempt}" if attempt != 1 else ""), {"dim": True})
-    failed = is_error(entry)
+    failed, about = is_error(entry), ""
     text = _outcome_text(session, entry)
     if verb == "recorded" and body.get("effect") == "model":
         text = text if failed else said_by_model(session, entry, text) or asked_calls(session, entry) or text
     elif verb == "recorded":
-        text = call_text(session, entry, strip_agent_tags(text), is_error=failed)
+        about, result = call_words(session, entry, strip_agent_tags(text), is_error=failed)
+        text = " → ".join(filter(None, (about, result)))
     text = f"{text}, will be tried again" if body.get("retry") else text
     sign = "warn" if verb == "uncertain" else "failed" if failed else "done"
     style = {"fg": "yellow" if verb == "uncertain" else "red"} if failed else {}
-    return EventLine(sign, tool, text, style, tuple(cost_words(body.get("cost"))))
+    return EventLine(sign, tool, text, style, tuple(cost_words(body.get("cost"))), about=about, has_kept_tail=True)
 
 
 def model_params(body: dict[str, Value], tool: str = "") -> str:
@@ -188,8 +202,8 @@ def has_time(session: Session[Any], happened_at: int, stored_at: int) -> bool:
         _IMPORTED[log] = False
         with contextlib.suppress(CorruptLogError):
             labels = log.part("labels")
-            # A framework's adapter labels what it records as it happens, and its databases have times.
-            _IMPORTED[log] = ORIGIN in labels and "framework" not in labels
+            # What a framework's adapter or hooks record, they record as it happens.
+            _IMPORTED[log] = ORIGIN in labels and "framework" not in labels and CAPTURE not in labels
     return happened_at != stored_at or not _IMPORTED[log]
 
 

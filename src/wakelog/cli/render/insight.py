@@ -83,9 +83,10 @@ def insight_lines(
         yield indent + _title(ctx, "checks") + "  " + _checks(ctx, checks)
     if writes:
         yield from _file_lines(ctx, writes, indent)
-    yield from (f"{indent}{ctx.style(inert_line(note), dim=True)}" for note in found.notes)
+    for note in found.notes:
+        yield from ctx.wrapped(inert_line(note), indent)
     if footer and (shown or (found.hidden and not kinds)):
-        yield footer_line(ctx, found, indent)
+        yield from footer_lines(ctx, found, indent)
 
 
 def _once(items: list[InsightItem]) -> list[InsightItem]:
@@ -94,11 +95,10 @@ def _once(items: list[InsightItem]) -> list[InsightItem]:
     return [item for item in items if item.kind != "decision" or (item.seq, item.quote) not in told]
 
 
-def footer_line(ctx: CommandContext, found: Insight, indent: str = "  ") -> str:
+def footer_lines(ctx: CommandContext, found: Insight, indent: str = "  ") -> Iterator[str]:
     """What the mark means, and how much is hidden."""
     hidden = f"{pluralize(found.hidden, 'minor item')} hidden (insight --all) {glyph('dot')} " if found.hidden else ""
-    text = f"{hidden}~ derived by rules {found.rules} from words in the log; not recorded"
-    return indent + ctx.style(fit(text, ctx.columns - len(indent)), dim=True)
+    yield from ctx.wrapped(f"{hidden}~ derived by rules {found.rules} from words in the log; not recorded", indent)
 
 
 def _title(ctx: CommandContext, word: str) -> str:

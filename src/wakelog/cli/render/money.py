@@ -113,4 +113,5 @@ def say_sums(
         rows.append([Cell(text, {"bold": True}) for text in ("all", *cells(found.total)[1:])])
     say_table(ctx, columns, rows)
     more = f"{len(found.rows) - len(shown)} more are in the sum; -n 0 shows all" if len(shown) < len(found.rows) else ""
-    ctx.say_all(ctx.style(f"  {line}", dim=True) for line in (note, more) if line)
+    for line in filter(None, (note, more)):
+        ctx.say_all(ctx.wrapped(line, "  "))

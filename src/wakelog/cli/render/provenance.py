@@ -169,7 +169,7 @@ def touched_lines(ctx: CommandContext, items: Iterable[Touched]) -> Iterator[str
 
 def _explain_may(ctx: CommandContext, needed: bool) -> Iterator[str]:
     if needed:
-        yield ctx.style(fit(f"  {MAY}", ctx.columns), dim=True)
+        yield from ctx.wrapped(MAY, "  ")
 
 
 def _touched_row(item: Touched) -> Row:

@@ -162,7 +162,7 @@ _LOOKS = {
     "open": ("open", "blue"),
 }
 
-COLUMNS = " |  |  | 16 | -2 | > -4 | > -5 | > -6 | > -3 | 6"
+COLUMNS = " |  |  | 24 | -2 | > -4 | > -5 | > -6 | > -3 | 11"
 
 
 def spine_row(ctx: CommandContext, session: Session[Any], row: TurnSummary, today: str) -> Row:

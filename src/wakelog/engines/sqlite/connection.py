@@ -327,7 +327,7 @@ def make_folder(folder: Path) -> None:
             finally:
                 os.close(place)
     except OSError as exc:
-        message = f"the folder {folder} cannot be made: {exc}"
+        message = f"the folder {folder} cannot be made: {exc.strerror or exc}"
         if exc.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise NotAllowedError(message, kind="read-only", hint="check the permissions, or use another") from exc
         if folder.is_file():

@@ -146,7 +146,9 @@ class SessionWriter:
         if steps and not self._continues_reply(steps[0]):
             self._put_reply()
         before = len(self._commit.drafts)
-        for step in steps:
+        for step, following in zip(steps, [*steps[1:], None], strict=False):
+            if isinstance(step, st.LabelsStep) and isinstance(following, st.PromptStep):
+                self._end_open_turn()  # a prompt and what changed with it come after the turn that is open
             self._write(step)
         if record.broken:
             self.broken.append(record.broken)
@@ -305,8 +307,7 @@ class SessionWriter:
 
     def _end_open_turn(self) -> None:
         if self._turn:
-            is_over = self._signs.is_done or self._signs.seems_done
-            self._end_turn("completed" if is_over else "interrupted", at=self._acted_at)
+            self._end_turn("completed" if self._signs.are_of_an_end else "interrupted", at=self._acted_at)
 
     def _end_turn(self, outcome: Any, error: str = "", *, at: int = 0) -> None:
         """`at` is when the turn ended, if nothing says so: at its last act, not when the user came back."""
@@ -468,9 +469,8 @@ class SessionWriter:
     def _open(self) -> Session[Any]:
         if self.session is None:
             parent = self._named(self._head.parent) if self._head.parent else ""
-            self.session = open_session(
-                self._store, self._head, self.name, parent, self._opening_labels, self._first_at
-            )
+            labels, at = self._opening_labels, self._first_at
+            self.session = open_session(self._store, self._head, self.name, parent, labels, at)
             self._labels = dict(self._state("labels", {}))
         return self.session
 

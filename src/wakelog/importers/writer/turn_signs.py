@@ -15,6 +15,10 @@ class TurnSigns:
         """Its last reply requested no call."""
         self._last = ""
 
+    @property
+    def are_of_an_end(self) -> bool:
+        return self.is_done or self.seems_done
+
     def look(self, reply: ReplyStep) -> None:
         if reply.content:
             asks = any(block.get("type") == "tool_use" for block in reply.content)
