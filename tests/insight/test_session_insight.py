@@ -7,6 +7,7 @@ import pytest
 from tests.insight.conftest import Scribe
 from wakelog.errors import NotFoundError
 from wakelog.insight.blocks import RULES_VERSION
+from wakelog.model import events as ev
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -213,3 +214,20 @@ def test_derived_decisions_are_found_by_their_words(store: Store, session: Sessi
     assert not store.find_derived("buffering", "message"), "a kind that is never derived"
     session.accept(hit.item.id)
     assert not store.find_derived("buffering"), "what is recorded is found as such"
+
+
+def test_a_queued_prompt_that_begins_the_next_turn_is_a_goal_there_only(session: Session[Any], scribe: Scribe) -> None:
+    scribe.start("make uploads faster")
+    for words in ("Also add a test for the parser.", "Rename the helper to load_page."):
+        session.append(ev.MessageAdded(role="user", content=words, name="queued"))
+    scribe.edits("upload.py")
+    scribe.end()
+    scribe.start("Also add a test for the parser.")
+    scribe.edits("test_upload.py")
+    scribe.end()
+    goals = [(item.turn, item.quote) for item in session.insight("@1..@2").of("goal")]
+    assert goals == [
+        (1, "make uploads faster"),
+        (1, "Rename the helper to load_page."),
+        (2, "Also add a test for the parser."),
+    ]

@@ -26,6 +26,8 @@ HEAD: Final = 4000
 TAIL: Final = 4000
 """How many characters of a call's result are read, from the start and from the end."""
 
+NEXT_WITHIN: Final = 10
+"""Within so many events behind a turn the next one begins, if a queued prompt begins it."""
 _THINKS: Final = frozenset({"think", "thinking", "sequentialthinking"})
 _FIELDS: Final = {"turn.started": "input", "message.added": "content"}
 
@@ -43,7 +45,19 @@ def read_span(log: Log, span: Span) -> TurnBlocks:
     for entry in log.entries(after=span.first - 1, upto=span.last, payloads=True):
         if entry.header.turn == span.turn and entry.header.attempt == span.attempt:
             reader.take(entry)
-    return TurnBlocks(span.turn, tuple(reader.finish()), span.outcome != "open")
+    blocks = tuple(reader.finish())
+    if any(isinstance(block, SpokenText) and block.is_queued for block in blocks):
+        after = _next_prompt(log, span)
+        blocks = tuple(b for b in blocks if not (isinstance(b, SpokenText) and b.is_queued and b.text.strip() == after))
+    return TurnBlocks(span.turn, blocks, span.outcome != "open")
+
+
+def _next_prompt(log: Log, span: Span) -> str:
+    """The words that began the next turn. A text that waited until then was queued in the turn before as well."""
+    for entry in log.entries(after=span.last, upto=span.last + NEXT_WITHIN, payloads=True):
+        if entry.kind == "turn.started":
+            return "\n".join(text for _, text in texts_of(log, entry)).strip()
+    return ""
 
 
 def quote(log: Log, span: TextSpan) -> str:
