@@ -265,9 +265,9 @@ def find_subject(ctx: CommandContext, text: str, at: str = "") -> Place:
         except WakelogError:
             selector = Selector("", "", "")
         if selector.first:
-            found = find_place(ctx, text)
-            _ = found.events  # raises if there are none
-            return msgspec.structs.replace(found, at=_find_at(ctx, found.session, at))
+            place = find_place(ctx, text)
+            _ = place.events  # raises if there are none
+            return msgspec.structs.replace(place, at=_find_at(ctx, place.session, at))
         if selector.session and ctx.store.engine.find(text) is not None:
             raise InvalidInputError(
                 f"{text} is a session: name an event, a turn or a key of it",

@@ -193,14 +193,14 @@ def _shared_start(a: Extent, b: Extent) -> Seq:
     return last if last >= a.first else 0
 
 
-def _html(found: Comparison) -> str:
+def _html(comparison: Comparison) -> str:
     """Where the courses part, and their steps side by side."""
     inside: list[str] = []
-    for pair, words in zip(found.pairs, str(found).splitlines(), strict=True):
+    for pair, words in zip(comparison.pairs, str(comparison).splitlines(), strict=True):
         inside.append(f"<div>{text(words, 1000)}</div>")
         inside += _pair_rows(pair)
-    names = " ".join(course.name for course in found.courses)
-    return box(f"{len(found.courses)} courses", inside, f"wakelog compare {names}")
+    names = " ".join(course.name for course in comparison.courses)
+    return box(f"{len(comparison.courses)} courses", inside, f"wakelog compare {names}")
 
 
 def _pair_rows(pair: Pair) -> list[str]:

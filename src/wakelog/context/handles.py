@@ -68,8 +68,8 @@ def evicted_as(key: str, handle: Seq, tokens: int) -> Evicted:
     """What a key and its handle mean."""
     if span := parse_range(key):
         return Evicted(key, handle, tokens, "range", *span)
-    if each := parse_compaction(key):
-        return Evicted(key, handle, tokens, "compaction", each.first, each.last)
+    if compaction := parse_compaction(key):
+        return Evicted(key, handle, tokens, "compaction", compaction.first, compaction.last)
     named = parse_item(key)
     what: What = "any" if named is None or named[0] != handle else "output" if named[1] else "item"
     return Evicted(key, handle, tokens, what, handle, handle)

@@ -106,21 +106,21 @@ def make_context(
     window = read_window(log, at, state=state, count=count, evicted=older, peek=peek)
     while True:
         evicted = window.evicted
-        known = durable_part(log, window.state, evicted, budget, count, since=window.resumed)
-        if budget is not None and _total(window.items, known) > budget:
-            evicted = _evict_to_fit(log, window, known, budget, policy, fixed, headroom, count)
+        fitted = durable_part(log, window.state, evicted, budget, count, since=window.resumed)
+        if budget is not None and _total(window.items, fitted) > budget:
+            evicted = _evict_to_fit(log, window, fitted, budget, policy, fixed, headroom, count)
             if record and is_now and machines.allowed_in(state["status"], "context.evicted"):
                 log.append(*changes(listed, evicted))
             listed = evicted
         elif not window.is_peek:
-            return _context(window, known, shape, budget)
+            return _context(window, fitted, shape, budget)
         window = read_window(log, at, state=state, count=count, evicted=evicted)
 
 
-def _context(window: Window, known: Fitted, shape: Shape, budget: int | None) -> Context:
-    shaped = shape_items(window.items, known.text, shape)
-    lines = [line for section in known.sections for line in section.lines]
-    trust, source = exposure_of(window.items, known)
+def _context(window: Window, fitted: Fitted, shape: Shape, budget: int | None) -> Context:
+    shaped = shape_items(window.items, fitted.text, shape)
+    lines = [line for section in fitted.sections for line in section.lines]
+    trust, source = exposure_of(window.items, fitted)
     seqs = {seq for item in window.items for seq in item.events} | {line.seq for line in lines if line.seq}
     return Context(
         shaped.messages,
@@ -128,9 +128,9 @@ def _context(window: Window, known: Fitted, shape: Shape, budget: int | None) ->
         shape=shape,
         at=window.at,
         budget=budget,
-        tokens=sum(i.tokens for i in window.items) + known.tokens,
+        tokens=sum(i.tokens for i in window.items) + fitted.tokens,
         items=window.items,
-        known=known.text,
+        known=fitted.text,
         ranges=_ranges(sorted(seqs), window.quiet),
         evicted=window.evicted,
         exposure=trust,
@@ -138,9 +138,9 @@ def _context(window: Window, known: Fitted, shape: Shape, budget: int | None) ->
     )
 
 
-def exposure_of(items: Iterable[Item], known: Fitted) -> tuple[Trust, str]:
+def exposure_of(items: Iterable[Item], fitted: Fitted) -> tuple[Trust, str]:
     """The least trust of what is shown, and its source."""
-    lines = [line for section in known.sections for line in section.lines]
+    lines = [line for section in fitted.sections for line in section.lines]
     return least_trusted([*((i.trust, i.source) for i in items), *((line.trust, line.source) for line in lines)])
 
 
@@ -187,8 +187,8 @@ def _least_size(window: Window, pinned: frozenset[str]) -> int:
     return sum(i.tokens for i in window.items) - sum(max(0, i.output_tokens - STUB) for i in answers)
 
 
-def _total(items: Iterable[Item], known: Fitted) -> int:
-    return sum(i.tokens for i in items) + known.tokens + SPARE
+def _total(items: Iterable[Item], fitted: Fitted) -> int:
+    return sum(i.tokens for i in items) + fitted.tokens + SPARE
 
 
 # Eviction
@@ -197,7 +197,7 @@ def _total(items: Iterable[Item], known: Fitted) -> int:
 def _evict_to_fit(
     log: Log,
     window: Window,
-    known: Fitted,
+    fitted: Fitted,
     budget: int,
     policy: Policy,
     pinned: frozenset[str],
@@ -218,15 +218,15 @@ def _evict_to_fit(
             if not is_output:
                 leaving.pop(output_key(item.seq), None)
             total -= gain
-            if total + known.tokens + SPARE + headroom <= budget:
+            if total + fitted.tokens + SPARE + headroom <= budget:
                 is_over = False
                 break
         evicted = merge_evictions(window, leaving)
-        known = durable_part(log, window.state, evicted, budget, count, since=window.resumed)
-        if total + known.tokens + SPARE <= budget:
+        fitted = durable_part(log, window.state, evicted, budget, count, since=window.resumed)
+        if total + fitted.tokens + SPARE <= budget:
             return evicted
         if is_over:
-            raise _too_small(window, leaving, total + known.tokens + SPARE, budget)
+            raise _too_small(window, leaving, total + fitted.tokens + SPARE, budget)
 
 
 def _allowed(window: Window, policy: Policy, pinned: frozenset[str]) -> Iterator[tuple[str, Item, bool]]:

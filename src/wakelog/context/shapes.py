@@ -119,15 +119,15 @@ def _input_image(image: Image) -> Message:
 
 def _anthropic(talk: Sequence[Exchange]) -> Shaped:
     system = "\n\n".join(flat(e.parts) for e in talk if isinstance(e, Said) and e.role == "system")
-    said: list[Message] = []
+    messages: list[Message] = []
     for each in talk:
         if isinstance(each, ShownCalls):
-            _add(said, "assistant", [_tool_use(call) for call in each.calls])
-            _add(said, "user", [_tool_result(call) for call in each.calls])
+            _add(messages, "assistant", [_tool_use(call) for call in each.calls])
+            _add(messages, "user", [_tool_result(call) for call in each.calls])
         elif each.role != "system":
-            _add(said, each.role, [b for p in each.parts for b in _anthropic_blocks(each, p)])
+            _add(messages, each.role, [b for p in each.parts for b in _anthropic_blocks(each, p)])
     out: list[Message] = []
-    for message in said:
+    for message in messages:
         _add(out, message["role"], _without_last_thoughts(message["content"]))
     if not out or out[0]["role"] != "user":
         out.insert(0, {"role": "user", "content": [_text(EARLIER)]})

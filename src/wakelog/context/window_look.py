@@ -42,11 +42,11 @@ def look_at(log: Log, where: Seq | str | None, *, budget: int | None, shape: Sha
     seen = seen_at(log, at, since)
     state = log.state(seen.at)
     if seen.recorded:
-        known = durable_part(log, state, seen.evicted, budget)
-        shaped = shape_items(seen.items, known.text, shape or "openai")
-        trust, source = exposure_of(seen.items, known)
-        tokens = sum(i.tokens for i in seen.items) + known.tokens
-        messages, system, text = shaped.messages, shaped.system, known.text
+        fitted = durable_part(log, state, seen.evicted, budget)
+        shaped = shape_items(seen.items, fitted.text, shape or "openai")
+        trust, source = exposure_of(seen.items, fitted)
+        tokens = sum(i.tokens for i in seen.items) + fitted.tokens
+        messages, system, text = shaped.messages, shaped.system, fitted.text
     else:
         offered = make_context(log, budget, shape=shape or "openai", record=False, at=seen.at)
         seen = msgspec.structs.replace(seen, items=offered.items, evicted=offered.evicted)

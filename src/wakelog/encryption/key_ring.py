@@ -328,8 +328,8 @@ class KeyRing:
         )
 
 
-def _stamp(found: os.stat_result) -> tuple[int, int, int]:
-    return found.st_ino, found.st_size, found.st_mtime_ns
+def _stamp(stat: os.stat_result) -> tuple[int, int, int]:
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 @contextlib.contextmanager

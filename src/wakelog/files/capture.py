@@ -214,8 +214,8 @@ class Capture:
             folder="" if name.startswith("/") else printable(self.folder)[0],
         )
 
-    def _content(self, seen: ManifestEntry | None) -> bytes | None:
-        return self._contents.get(seen.hash) if seen is not None and not seen.missing else None
+    def _content(self, entry: ManifestEntry | None) -> bytes | None:
+        return self._contents.get(entry.hash) if entry is not None and not entry.missing else None
 
 
 def as_value(content: bytes | None) -> Value:
@@ -248,13 +248,13 @@ def printable(path: str) -> tuple[str, bool]:
         return os.fsencode(path).decode("utf-8", "backslashreplace"), False
 
 
-def _is_hidden(picture: dict[str, ManifestEntry], path: str, seen: ManifestEntry | None) -> bool:
+def _is_hidden(picture: dict[str, ManifestEntry], path: str, entry: ManifestEntry | None) -> bool:
     """Whether a picture does not show a path, because of an ignore rule or an unreadable folder."""
-    return seen.kind == "ignored" if seen is not None else hiding_entry(picture, path) is not None
+    return entry.kind == "ignored" if entry is not None else hiding_entry(picture, path) is not None
 
 
-def _hash_of(seen: ManifestEntry | None) -> str:
-    return seen.hash if seen is not None and seen.kind in ("file", "link") else ""
+def _hash_of(entry: ManifestEntry | None) -> str:
+    return entry.hash if entry is not None and entry.kind in ("file", "link") else ""
 
 
 def _roots(paths: list[str], folder: str) -> list[Root]:

@@ -181,8 +181,8 @@ def _roots(labels: dict[str, Any], folder: str) -> list[str]:
     first. The session's folder itself comes last, for a worktree that no longer exists."""
     project = str(labels.get("project") or "")
     own = repository_of(project) if project and os.path.isdir(project) else None
-    given = repository_of(folder)
-    tops = [own.top if own else "", given.top if given else "", str(labels.get("repo") or ""), project]
+    repository = repository_of(folder)
+    tops = [own.top if own else "", repository.top if repository else "", str(labels.get("repo") or ""), project]
     return [os.path.realpath(top) for top in dict.fromkeys(tops) if top]
 
 

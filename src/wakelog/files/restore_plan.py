@@ -141,11 +141,11 @@ class _Planner:
         self._force = force
         self._calls = calls
 
-    def plan(self, found: list[FilePast]) -> list[FileStep]:
-        steps = [self._step(past) for past in found]
+    def plan(self, pasts: list[FilePast]) -> list[FileStep]:
+        steps = [self._step(past) for past in pasts]
         # A symbolic link created after the point may have replaced a folder; it is deleted first.
         deleted = {step.place for step in steps if step.do == "delete"}
-        steps = [self._retry_blocked(step, past, deleted) for step, past in zip(steps, found, strict=True)]
+        steps = [self._retry_blocked(step, past, deleted) for step, past in zip(steps, pasts, strict=True)]
         return [self._check_room(step, deleted) for step in steps]
 
     def _retry_blocked(self, step: FileStep, past: FilePast, deleted: set[FilePlace | None]) -> FileStep:

@@ -47,12 +47,14 @@ def find_decisions(
     return [_finding(c) for c in kept]
 
 
-def _mark_repeated(found: Candidate, answers: list[frozenset[str]]) -> Candidate:
+def _mark_repeated(candidate: Candidate, answers: list[frozenset[str]]) -> Candidate:
     """Marks a refusal or a grant that only repeats an earlier one."""
-    own = stems_of(found.sentence.text)
-    if found.signs & {"refuses", "grants"} and any(len(own & said) >= REPEATED_SHARE * len(own) for said in answers):
-        return msgspec.structs.replace(found, signs=found.signs | {"again"})
-    return found
+    own = stems_of(candidate.sentence.text)
+    if candidate.signs & {"refuses", "grants"} and any(
+        len(own & said) >= REPEATED_SHARE * len(own) for said in answers
+    ):
+        return msgspec.structs.replace(candidate, signs=candidate.signs | {"again"})
+    return candidate
 
 
 def _answer_stems(text: str) -> Iterator[frozenset[str]]:
@@ -64,27 +66,27 @@ def _answer_stems(text: str) -> Iterator[frozenset[str]]:
         before = sentence.text
 
 
-def _finding(found: Candidate) -> Finding:
-    reason = found.reason
+def _finding(candidate: Candidate) -> Finding:
+    reason = candidate.reason
     return Finding(
         "decision",
-        found.said.span(found.sentence.start, _end_of(found)),
-        reason=found.said.span(reason.start, reason.end) if reason else None,
-        score=found.score,
-        calls=(found.effect.seq,) if found.effect else (),
+        candidate.said.span(candidate.sentence.start, _end_of(candidate)),
+        reason=candidate.said.span(reason.start, reason.end) if reason else None,
+        score=candidate.score,
+        calls=(candidate.effect.seq,) if candidate.effect else (),
     )
 
 
-def _end_of(found: Candidate) -> int:
+def _end_of(candidate: Candidate) -> int:
     """The end of the words to quote. A sentence that introduces a list is quoted with the list, if it is short."""
-    end = found.sentence.end
-    if not found.sentence.text.endswith(":"):
+    end = candidate.sentence.end
+    if not candidate.sentence.text.endswith(":"):
         return end
-    for sentence in sentences_of(found.said.text):
+    for sentence in sentences_of(candidate.said.text):
         if sentence.start < end:
             continue
-        is_next = sentence.is_item and found.said.text[end : sentence.start].count("\n") <= 2
-        if not is_next or sentence.end - found.sentence.start > QUOTE_MAX:
+        is_next = sentence.is_item and candidate.said.text[end : sentence.start].count("\n") <= 2
+        if not is_next or sentence.end - candidate.sentence.start > QUOTE_MAX:
             break
         end = sentence.end
     return end

@@ -84,16 +84,16 @@ def make_insight(
 
 
 def _items(
-    log: Log, state: dict[str, Value], span: Span, blocks: TurnBlocks, found: list[Finding]
+    log: Log, state: dict[str, Value], span: Span, blocks: TurnBlocks, findings: list[Finding]
 ) -> Iterator[InsightItem]:
     """The findings with their words, in the order of the turn, without those whose words are gone or that were recorded
     as well."""
     texts = {(b.seq, b.block): b.text for b in blocks.blocks if isinstance(b, SpokenText)}
     calls = {b.seq: b for b in blocks.blocks if isinstance(b, Did)}
     recorded = _Recorded(state, span)
-    minor = minor_findings(found, len(calls))
+    minor = minor_findings(findings, len(calls))
     numbers: dict[tuple[str, int], int] = {}
-    for finding in sorted(found, key=lambda f: (f.span.seq, f.span.block, f.span.start)):
+    for finding in sorted(findings, key=lambda f: (f.span.seq, f.span.block, f.span.start)):
         if finding.kind == "not_derived" or not all(seq in calls or seq < span.first for seq in finding.calls):
             continue
         words = _words(texts, finding.span)
@@ -150,15 +150,15 @@ def _item(finding: Finding, turn: int, words: str, reason: str, calls: list[Did]
     )
 
 
-def minor_findings(found: list[Finding], steps: int) -> list[Finding]:
+def minor_findings(findings: list[Finding], steps: int) -> list[Finding]:
     """What is hidden by default: weak decisions, silent changes, checks without a result, and what is beyond the limit
     for a turn. A decision that changes the approach is shown with the change, so it takes no room."""
     room = min(SHOWN_MAX, max(SHOWN_MIN, steps // CALLS_PER_ITEM))
-    hidden = [f for kind in ("approach_change", "dead_end") for f in _ranked(found, kind)[room:]]
-    hidden += [f for f in found if f not in hidden and _is_weak(f)]
-    changes = [f for f in found if f.kind == "approach_change" and f not in hidden]
+    hidden = [f for kind in ("approach_change", "dead_end") for f in _ranked(findings, kind)[room:]]
+    hidden += [f for f in findings if f not in hidden and _is_weak(f)]
+    changes = [f for f in findings if f.kind == "approach_change" and f not in hidden]
     quoted, reasons = {f.span for f in changes}, {f.reason for f in changes if f.reason}
-    decisions = _ranked(found, "decision")
+    decisions = _ranked(findings, "decision")
     weak = [f for f in decisions if f.score < DEFAULT_SCORE or f.span in reasons - quoted]
     rest = [f for f in decisions if f not in weak and f.span not in quoted]
     return [*hidden, *weak] + [
@@ -173,8 +173,8 @@ def _is_weak(finding: Finding) -> bool:
     return finding.kind == "approach_change" and finding.score < DEFAULT_SCORE
 
 
-def _ranked(found: list[Finding], kind: str) -> list[Finding]:
-    return sorted((f for f in found if f.kind == kind), key=lambda f: -f.score)
+def _ranked(findings: list[Finding], kind: str) -> list[Finding]:
+    return sorted((f for f in findings if f.kind == kind), key=lambda f: -f.score)
 
 
 class _Recorded:

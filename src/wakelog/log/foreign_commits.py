@@ -346,11 +346,11 @@ def _with_past(commit: Commit, step: SealStep, state: Callable[[Seq], dict[str, 
     return msgspec.structs.replace(step, then=then)
 
 
-def _compare(mine: Commit, given: Commit) -> None:
+def _compare(mine: Commit, commit: Commit) -> None:
     """Every field but the snapshot, which is ours."""
     for field in Commit.__struct_fields__:
-        if field != "snapshot" and getattr(mine, field) != getattr(given, field):
-            refuse(given, f"its {field} differs")
+        if field != "snapshot" and getattr(mine, field) != getattr(commit, field):
+            refuse(commit, f"its {field} differs")
 
 
 def _check_fork(commit: Commit, fork: ForkPoint, event: ev.Event, tip: Tip) -> None:

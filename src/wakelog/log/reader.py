@@ -355,9 +355,9 @@ def holder_of(segments: list[Segment], seq: Seq) -> SessionId:
 def _base_state(engine: Engine, segments: list[Segment], pruned: Seq) -> tuple[Fold, Seq]:
     """The base state of the newest prune that covers event `pruned`."""
     holder = holder_of(segments, pruned)
-    found = prune_over(engine, holder, pruned)
-    doc = resolve(engine, [Segment(holder, 1, None)], found, found.body["base"])
-    return Fold(doc), found.body["upto"]
+    entry = prune_over(engine, holder, pruned)
+    doc = resolve(engine, [Segment(holder, 1, None)], entry, entry.body["base"])
+    return Fold(doc), entry.body["upto"]
 
 
 def prune_over(engine: Engine, holder: SessionId, pruned: Seq) -> Entry:

@@ -164,8 +164,8 @@ def prune(log: Log, upto: Seq, *, why: str = "") -> Head:
 def rewinds_of(log: Log, upto: Seq) -> tuple[tuple[Seq, Seq, Seq], ...]:
     """The session's own rewinds up to an event, also those that were pruned before: seq, `to` and `under` of each."""
     own = log.segments[-1].first
-    found = entries_of_kind(log.engine, log.id, "history.rewound", after=own - 1, upto=upto)
-    seqs = [entry.seq for entry in found if entry.seq <= upto]
+    entries = entries_of_kind(log.engine, log.id, "history.rewound", after=own - 1, upto=upto)
+    seqs = [entry.seq for entry in entries if entry.seq <= upto]
     rewinds = ((seq, *rewind_at(log.engine, log.segments, seq)) for seq in seqs)
     return tuple(each for each in rewinds if each[1])
 

@@ -175,9 +175,9 @@ class ReadTools:
         skip: Skip = 0,
     ) -> str:
         """Lists the files changed in the last turns, newest first. Rewound turns do not count."""
-        found = self._session(session_id).files.modified(last)
-        rows, more = page_from(found.files, skip, lambda f: fit_within(msgspec.to_builtins(f), ROOM, 1000))
-        return answer({"turns": list(found.turns), "files": rows, "next": more})
+        files = self._session(session_id).files.modified(last)
+        rows, more = page_from(files.files, skip, lambda f: fit_within(msgspec.to_builtins(f), ROOM, 1000))
+        return answer({"turns": list(files.turns), "files": rows, "next": more})
 
     @with_tool_errors
     def diff(self, session_id: Id, a: Point = "", b: Point = "", skip: Skip = 0) -> str:

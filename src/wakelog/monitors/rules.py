@@ -57,7 +57,7 @@ class Rule(Protocol):
 
     name: str
 
-    def look(self, entry: Entry, seen: SessionView) -> Found:
+    def look(self, entry: Entry, view: SessionView) -> Found:
         """Gets every event once, in order; returns its findings, if any."""
         ...
 
@@ -74,8 +74,8 @@ class FunctionRule:
         self.name = str(getattr(function, "__name__", "rule")).replace("_", "-")
         self._function = function
 
-    def look(self, entry: Entry, seen: SessionView) -> Found:
-        return self._function(entry, seen)
+    def look(self, entry: Entry, view: SessionView) -> Found:
+        return self._function(entry, view)
 
 
 def over(flag: str, why: str) -> RuleFinding:

@@ -126,8 +126,8 @@ def match_from(graph: Graph, sources: Iterable[Seq], targets: Iterable[Seq]) -> 
         for entry in _entries_at(graph, chosen):
             for needle in _held(readable_text(graph, entry), by_start):
                 mine.setdefault(needle, []).extend(wanted[needle])
-    found = _first_mentions(graph, mine)
-    return _edges(mine, {needle: seq for needle, seq in found.items() if seq in set(chosen)})
+    seqs = _first_mentions(graph, mine)
+    return _edges(mine, {needle: seq for needle, seq in seqs.items() if seq in set(chosen)})
 
 
 def _wanted(graph: Graph, entries: Iterable[Entry]) -> Wanted:
@@ -139,10 +139,10 @@ def _wanted(graph: Graph, entries: Iterable[Entry]) -> Wanted:
     return wanted
 
 
-def _edges(wanted: Wanted, found: dict[str, Seq]) -> dict[Seq, tuple[Edge, ...]]:
+def _edges(wanted: Wanted, seqs: dict[str, Seq]) -> dict[Seq, tuple[Edge, ...]]:
     """One edge for each pair of events, with the longest text that both contain."""
     best: dict[Seq, dict[Seq, str]] = {}
-    for needle, source in found.items():
+    for needle, source in seqs.items():
         for target in wanted[needle]:
             if source < target:
                 shared = best.setdefault(target, {})

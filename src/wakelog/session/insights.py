@@ -42,10 +42,10 @@ class KeptFindings:
         save_findings(self._index, self._session, turn, attempt, RULES_VERSION, [_as_row(f) for f in findings])
 
 
-def _as_row(found: Finding) -> FindingRow:
-    span, reason = found.span, found.reason or _NOWHERE
+def _as_row(finding: Finding) -> FindingRow:
+    span, reason = finding.span, finding.reason or _NOWHERE
     places = (*msgspec.structs.astuple(span), *msgspec.structs.astuple(reason))
-    return (found.kind, *places, found.score, found.detail, msgspec.json.encode(found.calls).decode())
+    return (finding.kind, *places, finding.score, finding.detail, msgspec.json.encode(finding.calls).decode())
 
 
 def _from_row(row: FindingRow) -> Finding:

@@ -160,9 +160,9 @@ def _test(
         folder = Path(name)
         files = folder / "files"
         files.mkdir()
-        done = session.files.checkout(point.seq, files)
-        if done.missing and in_files and not ctx.quiet:
-            ctx.warn(f"{len(done.missing)} files at {point.place} could not be written: {done.missing[0][1]}")
+        checkout = session.files.checkout(point.seq, files)
+        if checkout.missing and in_files and not ctx.quiet:
+            ctx.warn(f"{len(checkout.missing)} files at {point.place} could not be written: {checkout.missing[0][1]}")
         state = msgspec.json.encode(session.log.state(point.seq) if point.seq else {})
         (folder / "state.json").write_bytes(state)
         words = list(command)
@@ -226,18 +226,18 @@ def _at(point: BisectPoint) -> str:
     return point.place if point.place.startswith("@") else f"@{point.place}"
 
 
-def _show(ctx: CommandContext, session: Session[Any], found: Bisected) -> None:
-    if found.first_bad is None or found.change is None:
-        places = ", ".join(point.place for point in found.suspects)
+def _show(ctx: CommandContext, session: Session[Any], bisection: Bisected) -> None:
+    if bisection.first_bad is None or bisection.change is None:
+        places = ", ".join(point.place for point in bisection.suspects)
         ctx.say(f"The first bad one is one of {places}; the points between could not be tested.")
         return
-    bad = found.first_bad
+    bad = bisection.first_bad
     ctx.say(ctx.style(f"{handle(session)}{_at(bad)} is the first bad one", bold=True) + f"  (e{bad.seq})")
     if bad.turn:
         asked = next((e for e in session.events(turn=bad.turn, kind="turn.started")), None)
         if asked is not None and isinstance(asked.body.get("input"), str):
             ctx.say(f"  asked     {inert_line(asked.body['input'])[:200]}")
-    lines = list(change_lines(ctx, found.change, {}, indent="  "))
+    lines = list(change_lines(ctx, bisection.change, {}, indent="  "))
     ctx.say_all(lines or ["  it changed nothing in the state"])
 
 

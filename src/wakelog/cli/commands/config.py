@@ -121,7 +121,7 @@ def path(ctx: CommandContext) -> None:
     ctx.answer("config-path", data, human)
 
 
-def _value_text(ctx: CommandContext, found: config.SettingValue) -> str:
-    if found.key == "store.path" and not found.value:
+def _value_text(ctx: CommandContext, setting: config.SettingValue) -> str:
+    if setting.key == "store.path" and not setting.value:
         return ctx.url
-    return str(found.value).lower() if isinstance(found.value, bool) else str(found.value)
+    return str(setting.value).lower() if isinstance(setting.value, bool) else str(setting.value)

@@ -100,13 +100,13 @@ def say_look(ctx: CommandContext, session: Session[Any], look: WindowLook) -> No
     _say_evicted(ctx, session, seen)
 
 
-def _headline(seen: RecordedWindow) -> str:
-    if not seen.call:
-        return f"what a model would be shown at e{seen.at}"
-    who = fit(seen.model, 40) or "the model"
-    if seen.recorded:
-        return f"what {who} was shown at e{seen.call}, as recorded"
-    return f"what {who} would have been offered at e{seen.call}; what it was shown is not recorded"
+def _headline(window: RecordedWindow) -> str:
+    if not window.call:
+        return f"what a model would be shown at e{window.at}"
+    who = fit(window.model, 40) or "the model"
+    if window.recorded:
+        return f"what {who} was shown at e{window.call}, as recorded"
+    return f"what {who} would have been offered at e{window.call}; what it was shown is not recorded"
 
 
 def _row(item: Item, sign: str, how: str = "") -> Row:
@@ -127,19 +127,19 @@ def _row(item: Item, sign: str, how: str = "") -> Row:
     )
 
 
-def _say_evicted(ctx: CommandContext, session: Session[Any], seen: RecordedWindow) -> None:
-    if not seen.evicted:
+def _say_evicted(ctx: CommandContext, session: Session[Any], window: RecordedWindow) -> None:
+    if not window.evicted:
         return
-    ctx.say(f"not in it ({len(seen.evicted)})")
-    for item in seen.evicted[-12:]:
+    ctx.say(f"not in it ({len(window.evicted)})")
+    for item in window.evicted[-12:]:
         key, size = item.key, f"{count(item.tokens)} tokens" if item.tokens else ""
         if item.what == "compaction":
             key = f"e{item.first}..e{item.last}"
             size = f"summarised in e{item.handle} (wakelog expand {handle(session)}@e{item.handle})"
         key = fit(key, 30)
         ctx.say(f"  {ctx.style(key, fg='cyan')}  {fit(size, ctx.columns - width(key) - 4)}".rstrip())
-    if len(seen.evicted) > 12:
-        ctx.remark(f"  {len(seen.evicted) - 12} more (wakelog state /evicted_keys -s {handle(session)})")
+    if len(window.evicted) > 12:
+        ctx.remark(f"  {len(window.evicted) - 12} more (wakelog state /evicted_keys -s {handle(session)})")
 
 
 @click.command("context")

@@ -172,14 +172,14 @@ def _pair(a: Place, b: Place | None = None) -> _Pair:
     return _Pair(_Point.at(a.session, first), _Point.at(other, last))
 
 
-def _keep_below(found: TurnDiff, key: str) -> TurnDiff:
+def _keep_below(diff: TurnDiff, key: str) -> TurnDiff:
     """The diff with only the changes below, at or above a key."""
 
     def near(pointer: str) -> bool:
         return pointer == key or pointer.startswith(key + "/") or key.startswith(pointer + "/")
 
-    changes = tuple(c for c in found.changes if near(c.pointer))
-    return msgspec.structs.replace(found, changes=changes, patch=[op for op in found.patch if near(op["path"])])
+    changes = tuple(c for c in diff.changes if near(c.pointer))
+    return msgspec.structs.replace(diff, changes=changes, patch=[op for op in diff.patch if near(op["path"])])
 
 
 def _file_lines(pair: _Pair) -> FileLines:
@@ -209,31 +209,31 @@ def _turns(pair: _Pair) -> int:
     return pair.b.turn - pair.a.turn if pair.in_one_session and pair.b.seq > pair.a.seq else -1
 
 
-def _plain(pair: _Pair, found: TurnDiff, insight: Insight | None) -> dict[str, Any]:
+def _plain(pair: _Pair, diff: TurnDiff, insight: Insight | None) -> dict[str, Any]:
     return {
         "a": pair.a.plain(),
         "b": pair.b.plain(),
-        "changes": found.changes,
-        "decisions": found.decisions,
-        "patch": found.patch,
-        "first_call": plain(found.first_call),
+        "changes": diff.changes,
+        "decisions": diff.decisions,
+        "patch": diff.patch,
+        "first_call": plain(diff.first_call),
         "derived": [item for item in insight.items if item.kind in WHY] if insight else [],
     }
 
 
 def _show(
-    ctx: CommandContext, pair: _Pair, found: TurnDiff, stat: bool, turns: int, insight: Insight | None, key: str
+    ctx: CommandContext, pair: _Pair, diff: TurnDiff, stat: bool, turns: int, insight: Insight | None, key: str
 ) -> None:
     _say_heading(ctx, pair)
     if not stat and _are_runs(pair):
         _say_runs(ctx, pair)
-    if not found.changes:
+    if not diff.changes:
         ctx.say(f"no change at or below {inert_line(key)}" if key else "no change")
     elif stat:
-        for part in dict.fromkeys(c.part for c in found.changes):
-            ctx.say(f"  {part:<12}{count_by_sign(found.of(part))}")
+        for part in dict.fromkeys(c.part for c in diff.changes):
+            ctx.say(f"  {part:<12}{count_by_sign(diff.of(part))}")
     else:
-        ctx.say_all(change_lines(ctx, found, _file_lines(pair)))
+        ctx.say_all(change_lines(ctx, diff, _file_lines(pair)))
     if insight and not stat:
         ctx.say_all(insight_lines(ctx, insight, WHY, files=False))
     if turns > DERIVED_TURNS_MAX and not stat:
@@ -265,9 +265,9 @@ def _say_heading(ctx: CommandContext, pair: _Pair) -> None:
     ctx.say(ctx.style(fit(heading, ctx.columns), bold=True))
 
 
-def _suggest(ctx: CommandContext, pair: _Pair, found: TurnDiff) -> None:
+def _suggest(ctx: CommandContext, pair: _Pair, diff: TurnDiff) -> None:
     name = handle(pair.b.session)
-    seqs = [c.writer.seq for c in found.changes if c.writer and c.part in ("decisions", "data")]
+    seqs = [c.writer.seq for c in diff.changes if c.writer and c.part in ("decisions", "data")]
     if _are_runs(pair):
         ctx.suggest(f"wakelog compare {handle(pair.a.session)} {name}")
         return
@@ -297,18 +297,18 @@ def files_command(ctx: CommandContext, where: str, last: int) -> None:
     """
     place = ctx.place(where)
     session = place.session
-    found = session.files.modified(last, at=place.seq)
-    data = {**identity(session), "turns": found.turns, "files": found.files}
+    files = session.files.modified(last, at=place.seq)
+    data = {**identity(session), "turns": files.turns, "files": files.files}
 
     def human() -> None:
-        ctx.say(f"{title(ctx, session)}  {_about(found, last)}")
-        say_table(ctx, _COLUMNS, [_row(ctx, file) for file in found.files])
-        if last and (others := _others(session, found, place.seq)):
+        ctx.say(f"{title(ctx, session)}  {_about(files, last)}")
+        say_table(ctx, _COLUMNS, [_row(ctx, file) for file in files.files])
+        if last and (others := _others(session, files, place.seq)):
             ctx.remark(f"{others} (--last 0 shows all)")
 
-    ctx.answer("files", data, human, records=({"session": session.id, **plain(file)} for file in found.files))
-    if found.files:
-        ctx.suggest(f"wakelog show -s {handle(session)} e{found.files[0].seq}", f"wakelog diff {handle(session)} -- .")
+    ctx.answer("files", data, human, records=({"session": session.id, **plain(file)} for file in files.files))
+    if files.files:
+        ctx.suggest(f"wakelog show -s {handle(session)} e{files.files[0].seq}", f"wakelog diff {handle(session)} -- .")
 
 
 def _others(session: Session[Any], found: ChangedFiles, at: Seq | None) -> str:

@@ -254,24 +254,24 @@ def capture_checks() -> Iterator[StoreCheck]:
         yield StoreCheck("gaps", "warn", lost, f"when you have seen to it: rm {gaps_file()}")
 
 
-def _check_agent(found: CaptureHealth, now: int) -> StoreCheck:
-    agent = AGENTS[found.agent]
-    files = f"{pluralize(found.transcripts, 'transcript')} on this machine"
-    if found.trouble:
-        return StoreCheck(found.agent, "warn", found.trouble, "correct the file")
-    if not found.is_enabled:
-        return StoreCheck(found.agent, "ok", f"not recorded by hooks; {files}", f"wakelog enable {found.agent}")
-    where = f"hooks in {', '.join(found.files)}"
-    if found.switched_off:
-        problem = f"{where}, but {found.switched_off} switches all hooks off"
-        return StoreCheck(found.agent, "warn", problem, "switch them on there")
-    if found.bad_command:
-        problem = f"{where}, but {found.bad_command} is not there"
-        return StoreCheck(found.agent, "fail", problem, f"wakelog enable {found.agent}")
-    if found.missing:
-        problem = f"{where}, without {', '.join(found.missing)}"
-        return StoreCheck(found.agent, "warn", problem, f"wakelog enable {found.agent}")
-    if not found.last_heard_us:
+def _check_agent(health: CaptureHealth, now: int) -> StoreCheck:
+    agent = AGENTS[health.agent]
+    files = f"{pluralize(health.transcripts, 'transcript')} on this machine"
+    if health.trouble:
+        return StoreCheck(health.agent, "warn", health.trouble, "correct the file")
+    if not health.is_enabled:
+        return StoreCheck(health.agent, "ok", f"not recorded by hooks; {files}", f"wakelog enable {health.agent}")
+    where = f"hooks in {', '.join(health.files)}"
+    if health.switched_off:
+        problem = f"{where}, but {health.switched_off} switches all hooks off"
+        return StoreCheck(health.agent, "warn", problem, "switch them on there")
+    if health.bad_command:
+        problem = f"{where}, but {health.bad_command} is not there"
+        return StoreCheck(health.agent, "fail", problem, f"wakelog enable {health.agent}")
+    if health.missing:
+        problem = f"{where}, without {', '.join(health.missing)}"
+        return StoreCheck(health.agent, "warn", problem, f"wakelog enable {health.agent}")
+    if not health.last_heard_us:
         fix = agent.after or f"start a session; if this stays, see whether hooks are switched off in {agent.title}"
-        return StoreCheck(found.agent, "warn", f"{where}, never heard from; {files}", fix)
-    return StoreCheck(found.agent, "ok", f"{where}, last heard {age(found.last_heard_us, now)}; {files}")
+        return StoreCheck(health.agent, "warn", f"{where}, never heard from; {files}", fix)
+    return StoreCheck(health.agent, "ok", f"{where}, last heard {age(health.last_heard_us, now)}; {files}")

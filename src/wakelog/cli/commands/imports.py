@@ -167,17 +167,17 @@ def _is_bundle(path: Path) -> bool:
         return file.read(len(BUNDLE)) == BUNDLE or ".wakelog" in path.suffixes
 
 
-def _offer(ctx: CommandContext, found: list[FoundTranscript], *, yes: bool) -> bool:
+def _offer(ctx: CommandContext, transcripts: list[FoundTranscript], *, yes: bool) -> bool:
     """Shows what was found on this machine, and asks."""
     if not ctx.is_for_people:
-        if found and not yes:
+        if transcripts and not yes:
             ctx.confirm("Import them?", yes=False)
-        return bool(found)
-    if not found:
+        return bool(transcripts)
+    if not transcripts:
         ctx.say("No transcripts of coding agents were found on this machine.")
         ctx.suggest("wakelog import FILE", "wakelog demo", "wakelog enable claude-code")
         return False
-    parts = [*counts_of(found), "[read-only, nothing changed]"]
+    parts = [*counts_of(transcripts), "[read-only, nothing changed]"]
     for line in fold_list("Found on this machine: ", parts, ctx.columns):
         ctx.say(line)
     ctx.flush()
@@ -186,10 +186,10 @@ def _offer(ctx: CommandContext, found: list[FoundTranscript], *, yes: bool) -> b
     return True
 
 
-def counts_of(found: list[FoundTranscript]) -> list[str]:
+def counts_of(transcripts: list[FoundTranscript]) -> list[str]:
     """How many transcripts each program has, and how large they are."""
     counts, sizes = Counter[str](), defaultdict[str, int](int)
-    for transcript in found:
+    for transcript in transcripts:
         title = get_format(transcript.format).TITLE
         counts[title] += 1
         sizes[title] += transcript.size
@@ -273,20 +273,20 @@ def rare_collection() -> Iterator[None]:
 
 
 def _import_transcript(
-    store: Store, found: FoundTranscript, dry_run: bool, again: bool, progress: Progress
+    store: Store, transcript: FoundTranscript, dry_run: bool, again: bool, progress: Progress
 ) -> ImportedFile:
-    takeover = takeover_of(found.format) if not dry_run else None
+    takeover = takeover_of(transcript.format) if not dry_run else None
     if takeover is not None:
-        report = takeover.take_over(store, str(found.path), again=again)
-        progress(found.size)
+        report = takeover.take_over(store, str(transcript.path), again=again)
+        progress(transcript.size)
         return _result(report)
     before = progress.count
     report = import_transcript(
-        store, found.path, format=found.format, on_progress=progress, dry_run=dry_run, again=again
+        store, transcript.path, format=transcript.format, on_progress=progress, dry_run=dry_run, again=again
     )
-    progress(max(0, found.size - (progress.count - before)))
+    progress(max(0, transcript.size - (progress.count - before)))
     result = _result(report)
-    if (framework := FRAMEWORKS.get(found.format)) and not dry_run:
+    if (framework := FRAMEWORKS.get(transcript.format)) and not dry_run:
         why = f"to go on with them in {framework.title}, install it beside wakelog and import again"
         result = msgspec.structs.replace(result, warning=f"for reading; {why}: pip install {framework.install}")
     return result
@@ -326,7 +326,7 @@ def _result(report: ImportReport) -> ImportedFile:
 def _watch(
     ctx: CommandContext,
     store: Store,
-    found: list[FoundTranscript],
+    transcripts: list[FoundTranscript],
     results: list[ImportedFile],
     files: tuple[str, ...],
     form: str,
@@ -334,7 +334,7 @@ def _watch(
 ) -> None:
     """Imports what is written, as it is written. Reads a file again when its size or time of change differs, and now
     and then if the store could not take it: nobody may write to the file again."""
-    seen = {f.path: (f.size, f.changed) for f in found}
+    seen = {f.path: (f.size, f.changed) for f in transcripts}
     refused = {result.file: result.problem for result in results if _is_refused(result)}
     ctx.say("Watching; press Ctrl-C to stop.")
     ctx.flush()

@@ -32,12 +32,12 @@ def _project(ctx: CommandContext, everything: bool, subject: str = "") -> tuple[
     return (subject, None) if everything else (named, project)
 
 
-def _answer(ctx: CommandContext, found: KnownThing, *, everything: bool, none: str = "") -> int:
+def _answer(ctx: CommandContext, thing: KnownThing, *, everything: bool, none: str = "") -> int:
     """Answers with what was found, or with the sentence `none`."""
-    lines = partial(_lines, ctx, found, everything, "; -n shows more of them")
-    code = ctx.answer_found("known", found, found.lines, lines, none or f"nothing is known about {found.subject}")
-    if found.lines:
-        first = found.lines[0]
+    lines = partial(_lines, ctx, thing, everything, "; -n shows more of them")
+    code = ctx.answer_found("known", thing, thing.lines, lines, none or f"nothing is known about {thing.subject}")
+    if thing.lines:
+        first = thing.lines[0]
         ctx.suggest(f"wakelog show {place_of(first.session, first.name, first.turn, first.seq)}")
     return code
 

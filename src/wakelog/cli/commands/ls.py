@@ -95,8 +95,8 @@ def ls_command(
         ctx.suggest(f"wakelog log {name_or_id}", f"wakelog status {name_or_id}", "wakelog ps")
 
 
-def _show(ctx: CommandContext, found: list[SessionInfo], hint: str) -> None:
-    rows = [_row(ctx, info, depth) for info, depth in _in_families(found)]
+def _show(ctx: CommandContext, infos: list[SessionInfo], hint: str) -> None:
+    rows = [_row(ctx, info, depth) for info, depth in _in_families(infos)]
     say_table(ctx, _COLUMNS, rows, none="no sessions")
     if hint:
         ctx.remark(f"  {hint}")
@@ -116,24 +116,24 @@ def _find(
     index: Index, archived: bool, limit: int, is_there: Callable[[dict[str, str]], bool] | None, **filters: Any
 ) -> tuple[list[SessionInfo], str]:
     """The matching sessions, and a cursor for the rest."""
-    found: list[SessionInfo] = []
+    infos: list[SessionInfo] = []
     is_named = bool(filters["name_glob"])
     for info in index.every_session(**filters):
         if not archived and (info.status == "archived" or (is_of_store(info.name) and not is_named)):
             continue
         if is_there is not None and not is_there(info.labels):
             continue
-        if limit and len(found) == limit:
-            return found, f"{found[-1].last_at}:{found[-1].id}"
-        found.append(info)
-    return found, ""
+        if limit and len(infos) == limit:
+            return infos, f"{infos[-1].last_at}:{infos[-1].id}"
+        infos.append(info)
+    return infos, ""
 
 
-def _in_families(found: list[SessionInfo]) -> Iterator[tuple[SessionInfo, int]]:
+def _in_families(infos: list[SessionInfo]) -> Iterator[tuple[SessionInfo, int]]:
     """Each session with its depth: forks below their parents, families ordered by their newest member."""
-    by_id = {info.id: info for info in found}
+    by_id = {info.id: info for info in infos}
     children: dict[str, list[SessionInfo]] = {}
-    for info in found:
+    for info in infos:
         if info.parent in by_id:
             children.setdefault(info.parent, []).append(info)
 
@@ -143,7 +143,7 @@ def _in_families(found: list[SessionInfo]) -> Iterator[tuple[SessionInfo, int]]:
             yield from walk(child, depth + 1)
 
     seen: set[str] = set()
-    for info in found:
+    for info in infos:
         top = info
         while top.parent in by_id:
             top = by_id[top.parent]

@@ -127,8 +127,8 @@ def promote_pattern(ctx: CommandContext, id: str, name: str, why: str, everythin
     Examples:
       wakelog patterns promote c764836e8 --name refund
     """
-    made = ctx.store.plans.promote(id, name, project=_project(ctx, everything), why=why)
-    ctx.answer("plan", made, plan_lines(ctx, made))
+    plan = ctx.store.plans.promote(id, name, project=_project(ctx, everything), why=why)
+    ctx.answer("plan", plan, plan_lines(ctx, plan))
     ctx.suggest(f"wakelog plans show {name}", f"wakelog plans endorse {name}")
 
 

@@ -173,29 +173,29 @@ def reconcile_command(
     return 0
 
 
-def _show(ctx: CommandContext, found: _Pending) -> None:
+def _show(ctx: CommandContext, pending: _Pending) -> None:
     """Shows what is known about a call with an unknown outcome."""
     evidence = [
         {
             "seq": e.seq,
             "outcome": e.body.get("outcome", ""),
-            "output": fetch_value(found.session, e, e.body.get("output")),
+            "output": fetch_value(pending.session, e, e.body.get("output")),
         }
-        for e in found.session.calls.evidence(found.action)
+        for e in pending.session.calls.evidence(pending.action)
     ]
 
     def human() -> None:
-        entry = found.entry
+        entry = pending.entry
         where = f"asked for at e{entry['seq']}" + (f", turn @{entry['turn']}" if entry["turn"] else "")
-        ctx.say(f"{ctx.style(inert_line(found.action), bold=True)}  {entry['status']}, {where}")
-        ctx.say(f"  {inert_line(entry['tool'])} {inert_line(text_of(found.input))}")
+        ctx.say(f"{ctx.style(inert_line(pending.action), bold=True)}  {entry['status']}, {where}")
+        ctx.say(f"  {inert_line(entry['tool'])} {inert_line(text_of(pending.input))}")
         ctx.say(f"  key: {inert_line(entry.get('key') or 'none')}")
         for item in evidence:
             what = f"{item['outcome']} {text_of(item['output'])}" if item["output"] is not None else item["outcome"]
             ctx.say(f"  a late worker said (e{item['seq']}): {inert_line(what)}")
-        ctx.say(f"  {found.next}{' | --from-evidence' if evidence and '--never-ran' in found.next else ''}")
+        ctx.say(f"  {pending.next}{' | --from-evidence' if evidence and '--never-ran' in pending.next else ''}")
 
-    ctx.answer("pending", {**found.plain(), "evidence": evidence}, human)
+    ctx.answer("pending", {**pending.plain(), "evidence": evidence}, human)
 
 
 @click.command("answer")
@@ -265,8 +265,8 @@ abandon_command = _settle_command(
 )
 
 
-def _answer_settled(ctx: CommandContext, found: _Pending, seq: Seq, text: str) -> None:
-    ctx.done("settled", found.session, f"{inert_line(text)}  (e{seq})", action=found.action, seq=seq)
+def _answer_settled(ctx: CommandContext, pending: _Pending, seq: Seq, text: str) -> None:
+    ctx.done("settled", pending.session, f"{inert_line(text)}  (e{seq})", action=pending.action, seq=seq)
 
 
 def _me() -> str:

@@ -157,21 +157,21 @@ def _progress_lines(ctx: CommandContext, progress: PlanProgress) -> Iterator[str
 
 
 def _offer_program(
-    ctx: CommandContext, found: PromotedPlan, inputs: Mapping[str, Value], tools: Sequence[str], missing: list[str]
+    ctx: CommandContext, plan: PromotedPlan, inputs: Mapping[str, Value], tools: Sequence[str], missing: list[str]
 ) -> int:
     """Answers with a program that runs a plan, to paste; unknown values are `...`."""
     values = ", ".join(
-        f"{p.name!r}: {repr(inputs[p.name]) if p.name in inputs else '...'}" for p in found.plan.parameters
+        f"{p.name!r}: {repr(inputs[p.name]) if p.name in inputs else '...'}" for p in plan.plan.parameters
     )
     program = [
         "import wakelog",
         "",
         "store = wakelog.open()",
-        f"session = store.session({f'{found.name}-run'!r})",
+        f"session = store.session({f'{plan.name}-run'!r})",
         f"tools = {{{', '.join(f'{tool!r}: ...' for tool in tools)}}}  # the functions",
-        f"print(store.plans.run({found.name!r}, session, {{{values}}}, tools=tools))",
+        f"print(store.plans.run({plan.name!r}, session, {{{values}}}, tools=tools))",
     ]
-    data = {"name": found.name, "missing": missing, "program": program}
+    data = {"name": plan.name, "missing": missing, "program": program}
     problem = f"nothing was run: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not given"
     ctx.answer("plan-tools", data, [f"{problem}. Name their module with --tools, or run:", "", *program])
     return NO

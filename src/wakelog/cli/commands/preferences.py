@@ -134,9 +134,13 @@ def remove_preference(ctx: CommandContext, id: str, why: str) -> None:
     ctx.answer("preference-removed", {"id": id}, f"the preference {id} is removed")
 
 
-def _lines(ctx: CommandContext, kept: Preference) -> Iterator[str]:
-    scope = " and ".join(filter(None, (kept.project and f"in {kept.project}", kept.person and f"for {kept.person}")))
-    session, _, seq = kept.source.rpartition("@")
-    note = f"{scope or 'everywhere'}, {kept.known}, {session}@e{seq}"
-    yield f"{ctx.style(kept.id, fg='cyan')}  {fit(inert_line(kept.text), ctx.columns - 8)}"
+def _lines(ctx: CommandContext, preference: Preference) -> Iterator[str]:
+    scope = " and ".join(
+        filter(
+            None, (preference.project and f"in {preference.project}", preference.person and f"for {preference.person}")
+        )
+    )
+    session, _, seq = preference.source.rpartition("@")
+    note = f"{scope or 'everywhere'}, {preference.known}, {session}@e{seq}"
+    yield f"{ctx.style(preference.id, fg='cyan')}  {fit(inert_line(preference.text), ctx.columns - 8)}"
     yield ctx.style(f"        {inert_line(note)}", dim=True)

@@ -269,8 +269,8 @@ def _undo(ctx: CommandContext, session: str, verb: str, **how: Any) -> int:
     return PARTIAL if undone.files is not None and undone.files.is_partial else 0
 
 
-def _show(ctx: CommandContext, found: Session[Any], undone: Undone, data: dict[str, Any]) -> None:
-    name = label(found)
+def _show(ctx: CommandContext, session: Session[Any], undone: Undone, data: dict[str, Any]) -> None:
+    name = label(session)
     what = "the adoption" if data["mode"] == "adopt" else f"the {data['mode']}"
     went = f"(it went to e{data['went_to']})" if not undone.only_files else "of files"
     ctx.say(f"{name}: undid {what} at e{undone.operation} {went}.")

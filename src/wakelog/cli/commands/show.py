@@ -186,9 +186,9 @@ def _say(ctx: CommandContext, shown: _Shown, with_output: bool, everything: bool
     row = _turn_row(shown)
     commit = _plain_commit(session, shown.span.last) if shown.kind == "commit" else None
     entries = itertools.islice(_entries(shown), MAX_EVENTS)
-    found = _insight(shown, row, everything)
+    insight = _insight(shown, row, everything)
     # The heading has the goal, and checks and files are among the events.
-    about = list(insight_lines(ctx, found, (*WHY, "pending", "check"), files=False)) if found else []
+    about = list(insight_lines(ctx, insight, (*WHY, "pending", "check"), files=False)) if insight else []
     ctx.say_all(
         turn_lines(ctx, session, row, commit, shown.span, entries, tools, about, with_output=with_output, limit=limit)
     )

@@ -165,17 +165,17 @@ def _were_there(unchanged: int) -> str:
     return f"{unchanged:,} {'was' if unchanged == 1 else 'were'} there already" if unchanged else "all of them new"
 
 
-def show_archive(ctx: CommandContext, done: ArchiveResult, place: str, word: str) -> int:
-    data = {**msgspec.to_builtins(done), "place": hide_password(place)}
+def show_archive(ctx: CommandContext, result: ArchiveResult, place: str, word: str) -> int:
+    data = {**msgspec.to_builtins(result), "place": hide_password(place)}
 
     def human() -> None:
-        there = _were_there(done.unchanged)
-        ctx.say(f"{pluralize(done.sessions, 'session')} {word}  ({there})  {inert_line(hide_password(place))}")
-        for session, problem in done.problems.items():
+        there = _were_there(result.unchanged)
+        ctx.say(f"{pluralize(result.sessions, 'session')} {word}  ({there})  {inert_line(hide_password(place))}")
+        for session, problem in result.problems.items():
             ctx.say(f"{ctx.mark(False)} {inert_line(ctx.name_of(session))}: {inert_line(problem)}")
-        for damage in done.damaged_files:
+        for damage in result.damaged_files:
             ctx.say(f"{ctx.style('✗', fg='yellow')} {inert_line(damage)}: what it held was taken from bundles")
-        ctx.say(f"  as of {done.list}")
+        ctx.say(f"  as of {result.list}")
 
     ctx.answer("store-archive", data, human)
-    return INTEGRITY if done.is_damaged else PARTIAL if done.problems else 0
+    return INTEGRITY if result.is_damaged else PARTIAL if result.problems else 0

@@ -208,9 +208,9 @@ def run(ctx: CommandContext, once: bool, file: Path | None) -> int:
     return NO if any(not sent.ok for sent in done) or any(sender.waiting for sender in senders) else 0
 
 
-def _line(sent: WebhookSent) -> str:
-    end = "" if sent.ok else f"  not accepted: {sent.problem}"
-    return f"{inert_line(sent.hook)}  {sent.type}  {sent.session}@e{sent.event}{end}"
+def _line(delivery: WebhookSent) -> str:
+    end = "" if delivery.ok else f"  not accepted: {delivery.problem}"
+    return f"{inert_line(delivery.hook)}  {delivery.type}  {delivery.session}@e{delivery.event}{end}"
 
 
 def _plain(hook: Webhook) -> dict[str, Any]:

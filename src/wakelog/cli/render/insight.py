@@ -49,17 +49,17 @@ def reasons_for(session: Session[Any], seqs: Sequence[int]) -> Insight | None:
     """The derived items that are one of these events, or led to one, within the turn of the first event."""
     if not seqs:
         return None
-    found = derive_insight(session, f"e{seqs[0]}")
-    if found is None:
+    insight = derive_insight(session, f"e{seqs[0]}")
+    if insight is None:
         return None
     about = set(seqs)
-    items = tuple(i for i in found.items if i.kind in WHY and (i.seq in about or about & set(i.calls)))
-    return Insight(items, 0, (), found.rules)
+    items = tuple(i for i in insight.items if i.kind in WHY and (i.seq in about or about & set(i.calls)))
+    return Insight(items, 0, (), insight.rules)
 
 
 def insight_lines(
     ctx: CommandContext,
-    found: Insight,
+    insight: Insight,
     kinds: Iterable[str] = (),
     *,
     indent: str = "  ",
@@ -69,22 +69,22 @@ def insight_lines(
     """The items of these `kinds` (default: all): those with words first, then checks and files. The footer says that
     they are derived."""
     wanted = tuple(kinds) or tuple(TITLES)
-    shown = _once([item for item in found.items if item.kind in wanted and item.kind in TITLES])
+    shown = _once([item for item in insight.items if item.kind in wanted and item.kind in TITLES])
     told: set[str] = set()
     for kind in TITLES:
         for item in shown:
             if item.kind == kind:
                 yield from _item_lines(ctx, item, indent, told)
                 told.add(item.quote)
-    checks = found.of("check") if files or "check" in wanted else ()
-    writes = found.of("file") if files else ()
+    checks = insight.of("check") if files or "check" in wanted else ()
+    writes = insight.of("file") if files else ()
     if checks:
         yield indent + _title(ctx, "checks") + "  " + _checks(ctx, checks)
     if writes:
         yield from _file_lines(ctx, writes, indent)
-    yield from (f"{indent}{ctx.style(inert_line(note), dim=True)}" for note in found.notes)
-    if footer and (shown or (found.hidden and not kinds)):
-        yield footer_line(ctx, found, indent)
+    yield from (f"{indent}{ctx.style(inert_line(note), dim=True)}" for note in insight.notes)
+    if footer and (shown or (insight.hidden and not kinds)):
+        yield footer_line(ctx, insight, indent)
 
 
 def _once(items: list[InsightItem]) -> list[InsightItem]:
@@ -93,10 +93,12 @@ def _once(items: list[InsightItem]) -> list[InsightItem]:
     return [item for item in items if item.kind != "decision" or (item.seq, item.quote) not in told]
 
 
-def footer_line(ctx: CommandContext, found: Insight, indent: str = "  ") -> str:
+def footer_line(ctx: CommandContext, insight: Insight, indent: str = "  ") -> str:
     """What the mark means, and how much is hidden."""
-    hidden = f"{pluralize(found.hidden, 'minor item')} hidden (insight --all) {glyph('dot')} " if found.hidden else ""
-    text = f"{hidden}~ derived by rules {found.rules} from words in the log; not recorded"
+    hidden = (
+        f"{pluralize(insight.hidden, 'minor item')} hidden (insight --all) {glyph('dot')} " if insight.hidden else ""
+    )
+    text = f"{hidden}~ derived by rules {insight.rules} from words in the log; not recorded"
     return indent + ctx.style(fit(text, ctx.columns - len(indent)), dim=True)
 
 

@@ -78,7 +78,7 @@ class TurnSummary(msgspec.Struct):
 def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = None) -> Iterator[TurnSummary]:
     """The turns among the events, oldest first. Keeps one turn in memory at a time."""
     view = session.log.view(at)
-    kept: KeptTotals = {}
+    totals: KeptTotals = {}
     row: TurnSummary | None = None
     changed: list[str] = []
     for entry in entries:
@@ -89,20 +89,20 @@ def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = Non
             continue
         if row is None or row.turn != number:
             if row is not None:
-                yield _finish(row, view, kept)
-            if not kept and not entry.record.body:
+                yield _finish(row, view, totals)
+            if not totals and not entry.record.body:
                 for total in session.log.pruned_totals():
-                    kept.setdefault(total["turn"], []).append(total)
+                    totals.setdefault(total["turn"], []).append(total)
             row = TurnSummary(number, entry.seq, entry.happened_at, entry.header.at, begin=entry.seq)
         _count(session, row, entry)
         row.changed, changed = [*row.changed, *changed], []
     if row is not None:
-        yield _finish(row, view, kept)
+        yield _finish(row, view, totals)
 
 
-def _finish(row: TurnSummary, view: list[tuple[Seq, Seq]], kept: KeptTotals) -> TurnSummary:
+def _finish(row: TurnSummary, view: list[tuple[Seq, Seq]], totals: KeptTotals) -> TurnSummary:
     row.in_view = any(first <= row.begin <= last for first, last in view)
-    for total in kept.get(row.turn, ()):
+    for total in totals.get(row.turn, ()):
         row.tool_calls += total["tool_calls"]
         row.model_calls += total["model_calls"]
         row.errors += total["tool_errors"]
@@ -316,8 +316,8 @@ def _detail_lines(ctx: CommandContext, session: Session[Any], row: TurnSummary, 
         found = session.diff(row.begin - 1, row.last)
         yield from change_lines(ctx, found, row.files, indent="      ")
     if look.insight and row.outcome != "open":
-        known = derive_insight(session, f"@{row.turn}")
-        yield from insight_lines(ctx, known, WHY, indent="      ", files=not look.patch) if known else ()
+        insight = derive_insight(session, f"@{row.turn}")
+        yield from insight_lines(ctx, insight, WHY, indent="      ", files=not look.patch) if insight else ()
     if look.patch or look.insight:
         yield ""
 

@@ -42,17 +42,17 @@ _ROLES = frozenset({"system", "user", "assistant", "tool", "exit"})
 GOAL_MAX = 200
 
 
-def recognises(found: Sample) -> bool:
-    if found.first not in (b"{", b"["):
+def recognises(sample: Sample) -> bool:
+    if sample.first not in (b"{", b"["):
         return False
-    if _OWN_FIELD.search(found.start):
+    if _OWN_FIELD.search(sample.start):
         return True
-    if not found.has(b'"role"', b'"content"') or b'"traj"' in found.start:
+    if not sample.has(b'"role"', b'"content"') or b'"traj"' in sample.start:
         return False
-    if found.path.name.removesuffix(".gz").endswith(".traj.json"):
+    if sample.path.name.removesuffix(".gz").endswith(".traj.json"):
         return True
-    is_list = found.first == b"["
-    return is_list and (found.has(b"<returncode>") or found.has(b"```bash", b'"assistant"'))
+    is_list = sample.first == b"["
+    return is_list and (sample.has(b"<returncode>") or sample.has(b"```bash", b'"assistant"'))
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

@@ -34,8 +34,8 @@ _READS = ("get_", "list_", "search_", "find_")
 _STOP = "###STOP###"
 
 
-def recognises(found: Sample) -> bool:
-    return found.first == b"[" and found.has(b'"task_id"', b'"traj"', b'"reward"')
+def recognises(sample: Sample) -> bool:
+    return sample.first == b"[" and sample.has(b'"task_id"', b'"traj"', b'"reward"')
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

@@ -70,8 +70,8 @@ class HistoryBlock(msgspec.Struct):
         return "\n".join(self.lines).strip()
 
 
-def recognises(found: Sample) -> bool:
-    return found.path.name.endswith(".md") and _START.search(found.start) is not None
+def recognises(sample: Sample) -> bool:
+    return sample.path.name.endswith(".md") and _START.search(sample.start) is not None
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

@@ -50,8 +50,8 @@ def find_in_home(home: Path) -> Iterator[Path]:
             yield path
 
 
-def recognises(found: Sample) -> bool:
-    return found.first == b"{" and found.has(b'"sessionId"', b'"workspaceDirectory"', b'"history"')
+def recognises(sample: Sample) -> bool:
+    return sample.first == b"{" and sample.has(b'"sessionId"', b'"workspaceDirectory"', b'"history"')
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

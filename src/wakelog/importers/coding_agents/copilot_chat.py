@@ -41,8 +41,8 @@ _FAILED = re.compile(r"\s*(?:ERROR\b|Error:|Command exited with code [1-9])")
 _CALL = "toolInvocationSerialized"
 
 
-def recognises(found: Sample) -> bool:
-    return found.first == b"{" and found.has(b'"responderUsername"', b'"requests"')
+def recognises(sample: Sample) -> bool:
+    return sample.first == b"{" and sample.has(b'"responderUsername"', b'"requests"')
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

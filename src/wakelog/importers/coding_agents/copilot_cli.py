@@ -32,8 +32,8 @@ _DENIED = ("denied", "rejected")
 _CHANGES = {"create": "created", "delete": "deleted"}
 
 
-def recognises(found: Sample) -> bool:
-    for line in found.lines:
+def recognises(sample: Sample) -> bool:
+    for line in sample.lines:
         data = as_dict(line.get("data"))
         if line.get("type") == "session.start" and "sessionId" in data and "copilotVersion" in data:
             return True

@@ -52,8 +52,8 @@ _KEYS = "SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ? AND value IS NO
 _ROWS = "SELECT key, value FROM cursorDiskKV WHERE key >= ? AND key < ? AND value IS NOT NULL ORDER BY key"
 
 
-def recognises(found: Sample) -> bool:
-    return found.start.startswith(MAGIC) and "cursorDiskKV" in table_names(found.path)
+def recognises(sample: Sample) -> bool:
+    return sample.start.startswith(MAGIC) and "cursorDiskKV" in table_names(sample.path)
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

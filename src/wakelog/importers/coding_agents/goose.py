@@ -33,8 +33,8 @@ _DENIED = "The user has declined to run this tool"
 _STOPPED = "Tool call was interrupted"
 
 
-def recognises(found: Sample) -> bool:
-    return found.start.startswith(MAGIC) and {"schema_version", "sessions", "messages"} <= table_names(found.path)
+def recognises(sample: Sample) -> bool:
+    return sample.start.startswith(MAGIC) and {"schema_version", "sessions", "messages"} <= table_names(sample.path)
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

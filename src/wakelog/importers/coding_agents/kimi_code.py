@@ -44,9 +44,9 @@ _DENIED = re.compile(r'Tool ".*" was (?:denied by|not run because the )')
 _ENDS: dict[str, Literal["completed", "failed", "interrupted"]] = {"cancelled": "interrupted", "failed": "failed"}
 
 
-def recognises(found: Sample) -> bool:
-    return any(line.get("type") == "metadata" and "protocol_version" in line for line in found.lines[:1]) and (
-        found.has(b'"agentId"')
+def recognises(sample: Sample) -> bool:
+    return any(line.get("type") == "metadata" and "protocol_version" in line for line in sample.lines[:1]) and (
+        sample.has(b'"agentId"')
     )
 
 

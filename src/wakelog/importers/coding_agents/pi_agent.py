@@ -32,8 +32,8 @@ _TIMED_OUT = re.compile(r"Command timed out", re.IGNORECASE)
 _DENIED = re.compile(r"(?:denied|blocked|rejected) by (?:the )?user|user (?:denied|rejected|blocked)", re.IGNORECASE)
 
 
-def recognises(found: Sample) -> bool:
-    first = found.lines[0] if found.lines else {}
+def recognises(sample: Sample) -> bool:
+    first = sample.lines[0] if sample.lines else {}
     return first.get("type") == "session" and "id" in first and "timestamp" in first
 
 

@@ -67,8 +67,8 @@ class SpokenSection(msgspec.Struct, frozen=True):
     text: str
 
 
-def recognises(found: Sample) -> bool:
-    return found.path.name.endswith(".md") and found.start.lstrip().startswith(_START)
+def recognises(sample: Sample) -> bool:
+    return sample.path.name.endswith(".md") and sample.start.lstrip().startswith(_START)
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

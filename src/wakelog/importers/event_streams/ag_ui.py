@@ -40,10 +40,10 @@ _TYPE = re.compile(
 _FRAME = (b"event:", b"id:", b"retry:", b":")
 
 
-def recognises(found: Sample) -> bool:
+def recognises(sample: Sample) -> bool:
     # A page or a program may quote an event. A stream begins with one, or with a field of a server-sent event.
-    begins = found.first in (b"{", b"[") or found.start.lstrip().startswith((b"data:", *_FRAME))
-    return begins and _TYPE.search(found.start[: 64 << 10]) is not None
+    begins = sample.first in (b"{", b"[") or sample.start.lstrip().startswith((b"data:", *_FRAME))
+    return begins and _TYPE.search(sample.start[: 64 << 10]) is not None
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

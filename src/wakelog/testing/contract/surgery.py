@@ -62,9 +62,9 @@ class RemovalChecks(Hooks):
         stale = child.rival(ev.NoteAdded(text="erased too"))
         store(engine, child.seal(fact("came first")))
         before = [stored(engine, w.session) for w in (parent, child)]
-        said = parent.rival(ev.NoteAdded(text="erased"))
+        commit = parent.rival(ev.NoteAdded(text="erased"))
         surgery = Surgery(
-            (said, stale),
+            (commit, stale),
             (_emptied(parent.commits[1]), _emptied(child.commits[1])),
             stale_from={parent.session: 1},
             pruned_to={parent.session: 5},

@@ -40,14 +40,14 @@ _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,40}")
 _ENDS = {"success": "completed", "error": "failed", "cancelled": "cancelled"}
 
 
-def recognises(found: Sample) -> bool:
-    if found.start.startswith(_ZIP):
-        return any(name in found.start for name in (b"_journal/start.json", b"header.json", b"_epoch_1.json"))
-    if found.first != b"{" or b'"resourceSpans"' in found.start:
+def recognises(sample: Sample) -> bool:
+    if sample.start.startswith(_ZIP):
+        return any(name in sample.start for name in (b"_journal/start.json", b"header.json", b"_epoch_1.json"))
+    if sample.first != b"{" or b'"resourceSpans"' in sample.start:
         return False
-    if found.has(b'"eval"', b'"status"') and any(w in found.start for w in (b'"plan"', b'"samples"', b'"run_id"')):
+    if sample.has(b'"eval"', b'"status"') and any(w in sample.start for w in (b'"plan"', b'"samples"', b'"run_id"')):
         return True
-    return found.has(b'"events"') and (b'"working_start"' in found.start or b'"spans"' in found.start)
+    return sample.has(b'"events"') and (b'"working_start"' in sample.start or b'"spans"' in sample.start)
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

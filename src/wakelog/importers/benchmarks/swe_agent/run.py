@@ -51,11 +51,11 @@ _ISSUE = re.compile(r"(?:ISSUE:\n|<pr_description>\n)(.*?)\s*(?:\n\nINSTRUCTIONS
 GOAL_MAX = 200
 
 
-def recognises(found: Sample) -> bool:
-    name = found.path.name.removesuffix(".gz").removesuffix(".zst")
-    if name.endswith(".traj") and found.first == b"{":
-        return found.has(b'"history"') or found.has(b'"trajectory"')
-    return found.first == b"{" and found.has(b'"trajectory"', b'"observation"', b'"thought"', b'"response"')
+def recognises(sample: Sample) -> bool:
+    name = sample.path.name.removesuffix(".gz").removesuffix(".zst")
+    if name.endswith(".traj") and sample.first == b"{":
+        return sample.has(b'"history"') or sample.has(b'"trajectory"')
+    return sample.first == b"{" and sample.has(b'"trajectory"', b'"observation"', b'"thought"', b'"response"')
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

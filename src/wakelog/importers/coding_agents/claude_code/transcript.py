@@ -63,8 +63,8 @@ def find_in_home(home: Path) -> Iterator[Path]:
     return (path for path in files_in(folders, "**/*.jsonl") if path.name != "journal.jsonl")
 
 
-def recognises(found: Sample) -> bool:
-    for line in found.lines:
+def recognises(sample: Sample) -> bool:
+    for line in sample.lines:
         kind = text_in(line, "type")
         if kind not in _TYPES:
             continue

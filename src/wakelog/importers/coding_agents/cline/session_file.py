@@ -33,9 +33,9 @@ _INPUT = re.compile(r"<user_input\b[^>]*>\s*(.*?)\s*</user_input>", re.DOTALL)
 _DENIED = re.compile(r"denied|rejected|not approved", re.IGNORECASE)
 
 
-def recognises(found: Sample) -> bool:
-    is_named = found.path.name.endswith(END) and found.has(b'"messages"')
-    return found.first == b"{" and (is_named or found.has(b'"sessionId"', b'"messages"', b'"agent"', b'"origin"'))
+def recognises(sample: Sample) -> bool:
+    is_named = sample.path.name.endswith(END) and sample.has(b'"messages"')
+    return sample.first == b"{" and (is_named or sample.has(b'"sessionId"', b'"messages"', b'"agent"', b'"origin"'))
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

@@ -56,10 +56,10 @@ _DONE = ("attempt_completion", "plan_mode_respond")
 """Calls that only inform the user: the agent has stopped."""
 
 
-def recognises(found: Sample) -> bool:
+def recognises(sample: Sample) -> bool:
     # Another name does not matter, if the conversation begins as Cline begins it.
-    return found.first == b"[" and (
-        found.path.name == FILE or found.has(b'"role"', b"<task>", b"<environment_details>")
+    return sample.first == b"[" and (
+        sample.path.name == FILE or sample.has(b'"role"', b"<task>", b"<environment_details>")
     )
 
 

@@ -36,8 +36,8 @@ _CALLS = frozenset({"command_execution", "file_change", "mcp_tool_call", "web_se
 _KINDS = {"add": "created", "delete": "deleted", "update": "modified"}
 
 
-def recognises(found: Sample) -> bool:
-    return any(text_in(line, "type") in _TYPES for line in found.lines)
+def recognises(sample: Sample) -> bool:
+    return any(text_in(line, "type") in _TYPES for line in sample.lines)
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

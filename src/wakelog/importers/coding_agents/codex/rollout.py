@@ -68,8 +68,8 @@ def find_in_home(home: Path) -> Iterator[Path]:
     return (path for path in found if path.suffix != ".zst" or path.with_suffix("") not in plain)
 
 
-def recognises(found: Sample) -> bool:
-    for line in found.lines:
+def recognises(sample: Sample) -> bool:
+    for line in sample.lines:
         if text_in(line, "type") in _TYPES and isinstance(line.get("payload"), dict):
             return True
         if line.get("record_type") == "state" or {"id", "timestamp", "instructions"} <= line.keys():

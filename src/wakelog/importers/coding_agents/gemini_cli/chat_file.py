@@ -45,16 +45,18 @@ def find_in_home(home: Path) -> Iterator[Path]:
     return files_in([home, *moved_folders(home, "GEMINI_CLI_HOME")], *chats)
 
 
-def recognises(found: Sample) -> bool:
-    for line in found.lines:
+def recognises(sample: Sample) -> bool:
+    for line in sample.lines:
         if "sessionId" in line and "projectHash" in line and "type" not in line:
             return True
         if line.get("type") == "gemini" and "id" in line and "content" in line:
             return True
-    if found.first != b"{":
+    if sample.first != b"{":
         return False
-    is_session = found.has(b'"sessionId"', b'"messages"') and found.has(b'"projectHash"')
-    return is_session or bool(_GEMINI.search(found.start) and (found.has(b'"thoughts"') or found.has(b'"toolCalls"')))
+    is_session = sample.has(b'"sessionId"', b'"messages"') and sample.has(b'"projectHash"')
+    return is_session or bool(
+        _GEMINI.search(sample.start) and (sample.has(b'"thoughts"') or sample.has(b'"toolCalls"'))
+    )
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

@@ -29,8 +29,8 @@ FILE, EVENTS = "base_state.json", "events/event-*.json"
 find_in_home = home_files(f".openhands/conversations/*/{FILE}")
 
 
-def recognises(found: Sample) -> bool:
-    return found.first == b"{" and found.has(b'"persistence_dir"', b'"execution_status"', b'"workspace"')
+def recognises(sample: Sample) -> bool:
+    return sample.first == b"{" and sample.has(b'"persistence_dir"', b'"execution_status"', b'"workspace"')
 
 
 def is_event_file(path: Path) -> bool:

@@ -45,14 +45,14 @@ _EFFECTS = {"execute_bash": "bash", "execute_ipython_cell": "bash"}
 _KINDS = (b'"ActionEvent"', b'"ObservationEvent"', b'"MessageEvent"', b'"ConversationStateUpdateEvent"')
 
 
-def recognises(found: Sample) -> bool:
-    if is_event_file(found.path) or found.first not in (b"{", b"["):
+def recognises(sample: Sample) -> bool:
+    if is_event_file(sample.path) or sample.first not in (b"{", b"["):
         return False
-    if any(word in found.start for word in _KINDS) and found.has(b'"kind"', b'"source"'):
+    if any(word in sample.start for word in _KINDS) and sample.has(b'"kind"', b'"source"'):
         return True
-    if found.first != b"[" or not found.has(b'"source"', b'"timestamp"'):
+    if sample.first != b"[" or not sample.has(b'"source"', b'"timestamp"'):
         return False
-    return found.has(b'"observation"') or found.has(b'"action"', b'"args"')
+    return sample.has(b'"observation"') or sample.has(b'"action"', b'"args"')
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

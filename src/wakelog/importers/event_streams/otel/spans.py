@@ -40,9 +40,9 @@ _GROUPS = ("scopeSpans", "spans")
 _VALUES = ("stringValue", "intValue", "doubleValue", "boolValue", "bytesValue")
 
 
-def recognises(found: Sample) -> bool:
-    is_otlp = found.has(b'"spans"') and (b'"resourceSpans"' in found.start or b'"scopeSpans"' in found.start)
-    return is_otlp and b"gen_ai." in found.start
+def recognises(sample: Sample) -> bool:
+    is_otlp = sample.has(b'"spans"') and (b'"resourceSpans"' in sample.start or b'"scopeSpans"' in sample.start)
+    return is_otlp and b"gen_ai." in sample.start
 
 
 def transcripts(path: Path) -> Iterator[Transcript]:

@@ -37,8 +37,8 @@ _WRITES = (
 )
 
 
-def recognises(found: Sample) -> bool:
-    return found.start.startswith(MAGIC) and {"checkpoints", "writes"} <= table_names(found.path)
+def recognises(sample: Sample) -> bool:
+    return sample.start.startswith(MAGIC) and {"checkpoints", "writes"} <= table_names(sample.path)
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
