@@ -402,7 +402,7 @@ def _key_not_found(document: Value, node: Value, key: str, known: str, token: st
 
 
 def pick_session(ctx: CommandContext) -> Session[Any]:
-    """The session that the user picks from a list; the newest if nobody can be asked or there is no choice."""
+    """The session that the user picks from a list; the newest if there is no terminal or no choice."""
     if ctx.names_session or not _can_ask(ctx):
         return ctx.session()
     with ctx.store.newest_index(PICK_FROM * 3) as index:

@@ -62,7 +62,7 @@ def refusal(envelope: bytes) -> WakelogError:
         return NotFoundError(
             f"{ERASED}: its key {key_id_of(envelope)} was deleted",
             kind="content-key-deleted",
-            hint="nobody can read it again; wakelog verify still checks the chain",
+            hint="it cannot be read any more; wakelog verify still checks the chain",
         )
     return UnsupportedError(
         f"{ENCRYPTED} with the key {key_id_of(envelope)}, which is not at hand",

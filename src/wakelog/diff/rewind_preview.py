@@ -70,7 +70,7 @@ class RewindPreview(msgspec.Struct, frozen=True):
     effects: tuple[Beyond, ...]
     stays: tuple[str, ...]
     holder: str
-    """Who is writing the session at this moment; empty when nobody is."""
+    """The current writer of the session; empty if there is none."""
 
 
 def preview_rewind(log: Log, to: Seq) -> RewindPreview:

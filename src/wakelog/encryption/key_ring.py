@@ -192,7 +192,7 @@ class KeyRing:
             return None if tree is None else self._unwrap(self._lines[tree])
 
     def delete(self, tree: SessionId, at: int) -> RingKey:
-        """Deletes the key of a tree for ever."""
+        """Deletes the key of a tree. It cannot be restored."""
         with self._lock, self._locked_file():
             self._unlock()
             line = self._lines.get(tree)

@@ -1,4 +1,4 @@
-"""An event loop without a thread of its own: whoever needs it runs it, one caller at a time.
+"""An event loop without a thread: the callers that need it run it, one at a time.
 
 So a plain call can use an asynchronous client without handing its work to another thread and back. Between two runs
 nothing happens on the loop: what arrives on its sockets waits until the next run.

@@ -1,4 +1,4 @@
-"""The queue of sealed commits on their way to the engine: one queue for each namespace, stored in batches.
+"""The queue of sealed commits for the engine: one queue for each namespace, stored in batches.
 
 Checking a commit uses the processor; storing it waits for the disk. Two threads take turns. One takes everything in the
 queue, checks it and waits for the disk; meanwhile the other takes what has arrived since. So one thread computes while

@@ -62,7 +62,7 @@ class EncodedEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class News(msgspec.Struct, frozen=True):
-    """A change, the cursor before it, and its events; None if nobody watched when it was read."""
+    """A change, the cursor before it, and its events; None if there was no watcher when it was read."""
 
     change: FeedChange
     before: str

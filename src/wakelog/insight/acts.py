@@ -45,7 +45,7 @@ _THROWN_AWAY: Final = re.compile(
     r"|(?:^|/)(?:node_modules|__pycache__|\.next|\.turbo|\.cache|\.local/(?:state|share))/"
 )
 """What a shell writes for itself: in a directory for temporary files, for installed programs or for their state, a log,
-only in a variable, or made anew by each build."""
+only in a variable, or rebuilt by each build."""
 _AGENTS_OWN: Final = re.compile(
     r"(?:^~|[/\\](?:Users|home)[/\\][^/\\]+|^/root)[/\\]"
     r"(?:\.claude[/\\](?:plans|projects|todos)|\.gemini[/\\](?:antigravity[\w-]*|tmp)|\.cursor[/\\](?:plans|projects)"

@@ -77,7 +77,7 @@ SETBACKS: Final = frozenset(
 REPORTED: Final = frozenset({"reported", "reported same", "corrected"})
 SCORE_MIN: Final = 3
 SILENT_SCORE: Final = 2
-"""A change that nobody announces is less certain than all that are; it is not shown by default."""
+"""An unannounced change is less certain than an announced one; it is not shown by default."""
 WITHIN: Final = 8
 """How many calls there may be between a setback and what is done then."""
 TRIES_MANY: Final = 3

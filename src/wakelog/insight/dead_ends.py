@@ -42,7 +42,7 @@ SCORE_MIN: Final = 3
 READ_MAX: Final = 8
 """How many sentences of a text are read."""
 REPEAT_WITHIN: Final = 3
-"""How many texts and calls after a dead end the same one may be told again."""
+"""How many texts and calls after a dead end the same one may be repeated."""
 REPEATED_SHARE: Final = 0.4
 TRIES_MIN: Final = 2
 """How often a write must fail until its way is a dead end."""
@@ -173,7 +173,7 @@ def _undone(steps: Sequence[TurnStep], heard: Sequence[HeardTurn]) -> Iterator[F
         if step.act not in ("write", "run") or not tried or not (is_silent or (words and _goes_on(step, words[1]))):
             continue
         if words and any(failure_cues.SLIP.search(t.text) for _, t in step.told()):
-            continue  # the way is the same, only written down anew
+            continue  # the approach is the same, only written again
         undone = next((call.seq for call in reversed(written) if is_similar(call, step.call)), tried[-1])
         span = words[0].span(words[1].start, words[1].end) if words else TextSpan(step.call.seq, 0, 0, 0)
         detail = "" if words else "taken back"

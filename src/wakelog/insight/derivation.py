@@ -167,7 +167,7 @@ def minor_findings(findings: list[Finding], steps: int) -> list[Finding]:
 
 
 def _is_weak(finding: Finding) -> bool:
-    """Whether nobody says that a change of approach is one, or a check has no result."""
+    """Whether a change of approach was not announced, or a check has no result."""
     if finding.kind == "check":
         return finding.detail.endswith(" unknown")
     return finding.kind == "approach_change" and finding.score < DEFAULT_SCORE

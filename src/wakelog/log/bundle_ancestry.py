@@ -142,7 +142,7 @@ def _refusal(log: Log, ancestor: Head, shared: Seq) -> NotAllowedError:
     name = str(log)
     return NotAllowedError(
         f"a bundle of {name} would contain events of {ancestor} after event {shared}, which it"
-        " does not share: without them, nobody could check what was pruned there, or where it was forked from",
+        " does not share: without them, what was pruned there, and where it was forked from, cannot be checked",
         kind="not-shared",
         hint="if the receiver may see those events, include them: wakelog export --beyond",
     )

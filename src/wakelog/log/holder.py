@@ -177,7 +177,7 @@ def end_of_holder(log: Log) -> str:
     if holder.is_gone:
         return "the process ended inside it"
     if living_turn(log) is None:
-        return f"nothing was heard of {holder.name} for {int(TTL_S)} s"
+        return f"{holder.name} sent no heartbeat for {int(TTL_S)} s"
     return f"it was taken over from {holder.name}"
 
 

@@ -48,7 +48,7 @@ class _TurnSum(msgspec.Struct):
     events: int = 0
     ended_at: int | None = None
     outcome: str = ""
-    input: str = " "  # nobody asks for it, so it is taken as told
+    input: str = " "  # no query reads it, so it is trusted
 
 
 def totals_upto(log: Log, upto: Seq) -> tuple[Rows, Rows]:

@@ -48,7 +48,7 @@ class AuditCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Influence(msgspec.Struct, frozen=True):
-    """An effect that depends on input that nobody verified."""
+    """An effect that depends on unverified input."""
 
     effect: Seq
     tool: str
@@ -128,7 +128,7 @@ class AuditReport(msgspec.Struct, frozen=True):
 NEVER_PROVEN = (
     "That what was recorded is true. The log keeps what its writer sends; names of actors, tools and approvers are "
     "what the writer says.",
-    "That everything was recorded. A gap that nobody noticed leaves no trace.",
+    "That everything was recorded. An unnoticed gap leaves no trace.",
     "When things happened. Times are those of the machine that recorded; only the order within a session is fixed.",
     "That one thing caused another. Influence is recorded data flow, or matching text; a model may have used something "
     "without a trace, and may have ignored what was in its window.",

@@ -54,7 +54,7 @@ def copy_store(
     if theirs is not None and ours is None and not decrypt:
         if target.engine.abilities.take_bundle is not None or target.engine.sessions(limit=1):
             raise NotAllowedError(
-                "this store is encrypted, and the other one is not: whoever reads that one could read the copy",
+                "this store is encrypted and the other one is not: readers of the other store could read the copy",
                 kind="copy-not-encrypted",
                 hint="copy it into a new store, or add --decrypt",
             )

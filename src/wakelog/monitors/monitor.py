@@ -35,7 +35,7 @@ WARM_UP = 2000
 """How many earlier events to read before the first one that is judged, so that rules know the context."""
 
 PAUSING = ("budget",)
-"""The rules that pause a session by default: whoever sets a budget wants it kept."""
+"""The rules that pause a session by default: a budget is meant to be a limit."""
 
 
 def pausing_rules(on_effect: str) -> tuple[str, ...]:

@@ -105,7 +105,7 @@ class ScratchEngine:
         self._refuse("no name can be given")
 
     def beat(self, session: SessionId, beat: Heartbeat) -> None:
-        """Does nothing: nobody watches this session."""
+        """Does nothing: this session has no watchers."""
 
     def drop_snapshots(self, session: SessionId) -> None:
         with self._news:

@@ -120,7 +120,7 @@ class StorePlans:
         found = self.get(name)
         if not found.endorsed:
             raise NotAllowedError(
-                f"nobody has endorsed the plan {name!r}",
+                f"the plan {name!r} is not endorsed",
                 kind="plan-not-endorsed",
                 hint=f"read it, then wakelog plans endorse {name}",
             )
@@ -159,7 +159,7 @@ class StorePlans:
         return self._store.session(SESSION, goal="Plans that were promoted from what sessions do", folder="")
 
     def _kept(self) -> dict[str, tuple[Seq, dict[str, Any], str | None]]:
-        """Reads the plans by name: the event, its content, and who endorsed it (None: nobody)."""
+        """Reads the plans by name: the event, its content, and who endorsed it, if it is endorsed."""
         if not self._store.is_open(SESSION):
             return {}
         log = Log(self._store.engine, self._store.find(SESSION), clock=self._store.clock)

@@ -113,7 +113,7 @@ def is_input_said(log: Log, started: Entry) -> bool:
 
 def _repeats(started: Entry, message: Entry) -> bool:
     if not (started.is_intact and message.is_intact):
-        return True  # nobody can know any more
+        return True  # it cannot be known any more
     asked, said = started.body.get("input"), message.body.get("content")
     refs = as_ref(asked), as_ref(said)
     if refs[0] is not None and refs[1] is not None:

@@ -50,7 +50,7 @@ def gc_command(
     **rules: Any,
 ) -> int:
     """Apply retention: show which sessions would be archived, pruned or deleted, and do it with --yes. By default
-    everything is kept for ever. Sessions on hold, and sessions with live forks, are left alone.
+    everything is kept. Sessions on hold, and sessions with live forks, are left alone.
 
     Prune drops the content and keeps headers, hashes, the last state and the totals for `rollup`, so that the session
     still verifies. With --archive-to, a session is removed only after its archive is complete and verified; an existing

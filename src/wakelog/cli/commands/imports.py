@@ -221,7 +221,7 @@ def _import_all(
     is_watching: bool = False,
 ) -> list[ImportedFile]:
     """Imports the sources in order. A source that fails is reported, also if the fault is ours; it aborts the import
-    only if it is alone, and nobody waits for the next one."""
+    only if it is the only one."""
     results: list[ImportedFile] = []
     sizes = [source.size for source in sources if isinstance(source, FoundTranscript)]
     with rare_collection(), Progress(ctx, "importing, bytes", sum(sizes)) as progress:
@@ -333,7 +333,7 @@ def _watch(
     since: int,
 ) -> None:
     """Imports what is written, as it is written. Reads a file again when its size or time of change differs, and now
-    and then if the store could not take it: nobody may write to the file again."""
+    and then if the store could not take it: the file may never change again."""
     seen = {f.path: (f.size, f.changed) for f in transcripts}
     refused = {result.file: result.problem for result in results if _is_refused(result)}
     ctx.say("Watching; press Ctrl-C to stop.")

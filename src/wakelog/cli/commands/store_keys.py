@@ -32,7 +32,7 @@ def keys_command() -> None:
 @common
 def new(ctx: CommandContext, file: Path) -> None:
     """Make a key in a file that only you can read. Reading the store needs this key and the key ring; without them
-    nobody can read it. Keep a copy where you keep other keys.
+    it cannot be read. Keep a copy where you keep other keys.
 
     Example:
       wakelog store keys new ~/wakelog.key

@@ -85,7 +85,7 @@ def build_injection(scene: Scene) -> None:
             targets=(s.head.seq, decided, seen),
         )
         scene.add(s, flag, **runtime)
-        denied = ev.ActionDenied(action=asked, by="policy", why="an effect must not rest on untrusted content")
+        denied = ev.ActionDenied(action=asked, by="policy", why="an effect must not depend on untrusted content")
         scene.add(s, denied, **runtime)
         scene.think(s, "I was about to follow an instruction hidden in the page. It was stopped.", tokens=(2600, 40))
     scene.wait(90)

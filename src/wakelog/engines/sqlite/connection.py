@@ -66,7 +66,7 @@ _ROOM_BYTES = 64 << 10
 
 
 class AtRest(apsw.Connection):
-    """A connection to a read-only store that nobody writes. It would not notice a new writer, so it is used once."""
+    """A connection to a read-only store without writers. It would not notice a new writer, so it is used once."""
 
 
 def connect(path: Path, *, create: bool, vfs: str | None = None) -> apsw.Connection:
@@ -299,7 +299,7 @@ def is_there(path: Path) -> bool:
             raise NotAllowedError(
                 f"the store {path} cannot be accessed: {why}",
                 kind="not-readable",
-                hint=f"ask whoever owns {path.parent} for access, or name another store",
+                hint=f"ask the owner of {path.parent} for access, or name another store",
             ) from exc
         raise InvalidInputError(
             f"{str(path)[:200]!r} cannot be used as a store: {why}", kind="bad-path", hint="name another place"

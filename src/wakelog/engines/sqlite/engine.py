@@ -134,7 +134,7 @@ class SqliteEngine:
                             at.error = exc
                     at = None
                     db.execute("commit")
-                    # The version after our own commit. Nothing was read since, so it includes nobody else's commit.
+                    # The version after our commit. Nothing was read since, so it includes no commit of another writer.
                     self._heads_as_of = (self._pool.writers, db.data_version())
                 except BaseException:
                     self._heads.clear()  # they may be of what is rolled back
@@ -228,8 +228,8 @@ class SqliteEngine:
         return self._written_head(session) or self._read(tables.head_of, self._number_of(session), session)
 
     def _written_head(self, session: SessionId) -> Head | None:
-        """The head that this process wrote, if nobody has written to the file since; else None. Ten times as fast as
-        reading it."""
+        """The head that this process wrote, if no other process has written to the file since; else None. Ten times
+        as fast as reading it."""
         self._check_process()
         return self._group.alone_or_not(partial(self._known_head, session)) if session in self._heads else None
 
@@ -353,7 +353,7 @@ class SqliteEngine:
             )
 
     def _finish_scrub(self) -> None:
-        """Completes a scrub that another process left unfinished. If that fails, whoever opens next tries again."""
+        """Completes a scrub that another process left unfinished. If that fails, the next process tries again."""
         due = "select 1 from chore where name = 'scrub'"
         if self._read(lambda db: not db.readonly("main") and db.execute(due).get):
             with contextlib.suppress(UnavailableError):

@@ -144,7 +144,7 @@ def findings(path: Path, *, vfs: str | None = None) -> Iterator[StoreFinding]:
         is_cache = text.endswith(_CACHE)
         fix = "wakelog store scrub --repair drops it" if is_cache else "restore the file from a backup"
         if index:
-            fix = "wakelog store scrub --repair makes that index anew: no row is damaged"
+            fix = "wakelog store scrub --repair rebuilds that index: no row is damaged"
         yield StoreFinding(text, fix=fix, can_tidy=is_cache or bool(index))
     try:
         with _looking(path, vfs) as db:

@@ -129,7 +129,7 @@ class Pool:
     def writer(self) -> apsw.Connection:
         """The write connection. The caller is inside the gate and holds the right to write."""
         if self._has_moved():
-            # The open file could still be written, but nobody would ever find it.
+            # The open file could still be written, but its name is gone.
             raise UnavailableError(
                 f"{self.path} is no longer the store that was opened: it was moved or removed",
                 kind="store-moved",

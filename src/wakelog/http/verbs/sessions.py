@@ -92,7 +92,7 @@ class SessionAnswer(msgspec.Struct, frozen=True):
 
     head: HeadAnswer
     holder: str
-    """Who holds a lease that has not expired; empty if nobody."""
+    """The holder of a lease that has not expired; empty if there is none."""
     goal: Any
     labels: dict[str, Any]
     turn: dict[str, Any]

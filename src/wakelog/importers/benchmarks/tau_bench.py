@@ -91,7 +91,7 @@ class _RunReader:
         content = message.get("content")
         match message.get("role"):
             case "user" if _STOP in text_of(content):
-                # The customer says goodbye: nobody replies.
+                # The customer says goodbye: there is no reply.
                 return [st.MessageStep("user", content, name="stop")]
             case "user":
                 return [st.PromptStep(content)]

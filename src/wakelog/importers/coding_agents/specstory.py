@@ -98,7 +98,7 @@ def _records(text: str) -> Iterator[tuple[st.SourceRecord, int]]:
         for number, part in enumerate(parts):
             id = f"{section.id}.{number}"
             steps = tuple(_steps(section, id, part, parts[:number]))
-            # The digest tells apart what SpecStory wrote anew.
+            # The digest detects what SpecStory rewrote.
             record = st.SourceRecord(
                 f"{id}.{digest(part, 8)}",
                 steps,

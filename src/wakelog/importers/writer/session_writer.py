@@ -193,7 +193,7 @@ class SessionWriter:
 
     def _import_partial(self, is_over: bool) -> None:
         """The file ends in the middle of a record. It is left for the next import, and the file does not count as read,
-        unless nobody writes to it any more."""
+        unless it has no writer any more."""
         assert self._partial is not None
         record, weight = self._partial
         if not is_over:

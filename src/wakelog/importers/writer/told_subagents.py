@@ -35,6 +35,6 @@ class ToldSubagents:
             yield ev.SubagentReturned(session=child, outcome=outcome, output=output)
 
     def left(self) -> Iterator[ev.SubagentReturned]:
-        """The session was left: nobody waits for them any more."""
+        """The session ended: no parent waits for them any more."""
         for child in [child for child, status in self._status.items() if status == "running"]:
             yield from self.returned(child, "interrupted")
