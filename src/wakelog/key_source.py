@@ -108,15 +108,15 @@ def _from_command(command: str) -> str:
         raise InvalidInputError("command: names no command", kind="bad-key-source", hint=HINT)
     try:
         # stderr stays connected to the terminal: the command may ask for a passphrase.
-        done = subprocess.run(words, stdout=subprocess.PIPE, timeout=COMMAND_TIMEOUT_S, check=False)
+        process = subprocess.run(words, stdout=subprocess.PIPE, timeout=COMMAND_TIMEOUT_S, check=False)
     except OSError as exc:
         raise NotFoundError(f"{words[0]} cannot be started: {exc.strerror}", kind="no-command", hint=HINT) from exc
     except subprocess.TimeoutExpired:
         raise UnavailableError(f"{words[0]} gave no key within {COMMAND_TIMEOUT_S:.0f} seconds") from None
-    if done.returncode:
+    if process.returncode:
         raise UnavailableError(
-            f"{words[0]} gave no key: it ended with {done.returncode}",
+            f"{words[0]} gave no key: it ended with {process.returncode}",
             kind="secret-not-found",
             hint="run it in a terminal to see why",
         )
-    return done.stdout[:SIZE_MAX].decode(errors="replace")
+    return process.stdout[:SIZE_MAX].decode(errors="replace")

@@ -145,8 +145,8 @@ class CommandContext:
         from wakelog.cli.places import NEWEST, find_session
 
         store, name = self.store, name or self._session or "."
-        found = store.find(name) if in_full and name not in NEWEST else find_session(store, name)
-        return store.resume(found, even_damaged=self.even_damaged)
+        session_id = store.find(name) if in_full and name not in NEWEST else find_session(store, name)
+        return store.resume(session_id, even_damaged=self.even_damaged)
 
     def place(self, text: str = "", at: str = "") -> Place:
         """The place that a selector names."""

@@ -119,10 +119,10 @@ def find_session(store: Store, name: str) -> SessionId:
         newest = [h.session for h in sorted(heads, key=lambda h: h.at, reverse=True)]
     else:
         recent = store.index.sessions(limit=RECENT)
-        found = [info for info in recent if not info.spawner and not is_of_store(info.name)]
+        infos = [info for info in recent if not info.spawner and not is_of_store(info.name)]
         here = _this_folder()
-        in_folder = [info for info in found if f"{info.labels.get('project', '')}/".startswith(here)]
-        newest = [info.id for info in in_folder or found]
+        in_folder = [info for info in infos if f"{info.labels.get('project', '')}/".startswith(here)]
+        newest = [info.id for info in in_folder or infos]
     rank = NEWEST.index(name)
     if len(newest) <= rank:
         raise NotFoundError(
@@ -215,9 +215,9 @@ def find_events(session: Session[Any], text: str) -> Range:
     """Like find_span, but a point before the first event is an error."""
     from wakelog.cli.render.sessions import handle
 
-    found = find_span(session, text)
-    if found.last:
-        return found
+    extent = find_span(session, text)
+    if extent.last:
+        return extent
     raise NotFoundError(
         f"there is no event yet at {text} in {session}",
         kind="event-not-found",
@@ -323,14 +323,14 @@ def _find_at(ctx: CommandContext, session: Session[Any], at: str) -> Seq | None:
 
 def find_subjects(ctx: CommandContext, words: Sequence[str]) -> tuple[Session[Any], list[str]]:
     """The session that all the words are about, and what they name in it. Naming the session once is enough."""
-    found = [find_subject(ctx, word) for word in words]
-    if any(place.named and place.session.id != found[0].session.id for place in found):
+    places = [find_subject(ctx, word) for word in words]
+    if any(place.named and place.session.id != places[0].session.id for place in places):
         raise InvalidInputError(
             "these events belong to different sessions",
             kind="across-sessions",
             hint="run the command once for each session",
         )
-    return found[0].session, [place.text for place in found]
+    return places[0].session, [place.text for place in places]
 
 
 # Keys of the state

@@ -89,15 +89,15 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def _sentence(pair: Pair) -> str:
-    found = pair.divergence
+    divergence = pair.divergence
     names = f"{pair.a.name} and {pair.b.name}"
-    if found is None:
+    if divergence is None:
         return f"{names}: the same, in {_steps(pair.same)}"
-    a, b = (_words(course, place) for course, place in ((pair.a, found.a), (pair.b, found.b)))
-    what = "" if found.what == ("step",) else f" ({', '.join(found.what)} differs)"
-    behind = [finding.what for finding in found.behind if finding.verdict == "differs"]
+    a, b = (_words(course, place) for course, place in ((pair.a, divergence.a), (pair.b, divergence.b)))
+    what = "" if divergence.what == ("step",) else f" ({', '.join(divergence.what)} differs)"
+    behind = [finding.what for finding in divergence.behind if finding.verdict == "differs"]
     because = f"; before it, {' and '.join(behind)} differed" if behind else ""
-    return f"{names}: the same for {_steps(found.same_before)}, then {a} and {b}{what}{because}"
+    return f"{names}: the same for {_steps(divergence.same_before)}, then {a} and {b}{what}{because}"
 
 
 def _steps(count: int) -> str:
@@ -161,8 +161,8 @@ def _find_divergence(pairing: Pairing, rows: list[AlignedStep], notes: list[str]
             )
             return at
         windows += 1
-        found = pairing.context(pairing.a.steps[row.a], pairing.b.steps[row.b])
-        if found.verdict == "differs":
+        factor = pairing.context(pairing.a.steps[row.a], pairing.b.steps[row.b])
+        if factor.verdict == "differs":
             return at
         rows[at] = msgspec.structs.replace(row, verdict="same", what=(), minor=(*row.minor, "ids or times"))
     return None

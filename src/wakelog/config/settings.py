@@ -197,8 +197,8 @@ def guards(found: Mapping[str, SettingValue]) -> Guards:
 
 def store_path(cwd: Path | None = None) -> str:
     """Returns the store that a settings file names, or empty. `default_url` handles the variable and the folder."""
-    found = load(cwd, {k: v for k, v in os.environ.items() if k != "WAKELOG_STORE"})["store.path"]
-    return str(found.value)
+    setting = load(cwd, {k: v for k, v in os.environ.items() if k != "WAKELOG_STORE"})["store.path"]
+    return str(setting.value)
 
 
 def redacts() -> bool:

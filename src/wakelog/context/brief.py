@@ -145,10 +145,10 @@ def _asked_for(teller: Teller, at: Seq) -> str:
     turn = teller.state["turn"]["number"]
     if not turn or teller.state["goal"] is not None:
         return ""
-    asked = make_insight(teller.log, [turn], at=at).of("goal")
-    if not asked:
+    items = make_insight(teller.log, [turn], at=at).of("goal")
+    if not items:
         return ""
-    item = asked[0]
+    item = items[0]
     # "go on" carries what was asked earlier: those words, from their own event and as trusted as that is.
     words, seq = (item.reason, item.reason_seq) if item.reason else (item.quote, item.seq)
     return f"; ~ {teller.said(words, seq, what='asked', lead='asked: ').text.removeprefix('- ')}"
@@ -220,8 +220,8 @@ def _derived(teller: Teller, at: Seq) -> Part:
     """What can be derived from the agent's words in the last turns, if it recorded nothing itself."""
     last = teller.state["turn"]["number"]
     turns = range(max(1, last - TURNS_READ + 1), last + 1)
-    found = make_insight(teller.log, turns, goals=False, at=at) if last else None
-    items = [item for item in found.items if item.kind in _DERIVED and item.quote][::-1] if found else []
+    insight = make_insight(teller.log, turns, goals=False, at=at) if last else None
+    items = [item for item in insight.items if item.kind in _DERIVED and item.quote][::-1] if insight else []
     lines = (_derived_line(teller, item) for item in items)
     rest = f"`wakelog insight {teller.handle}`"
     return Part("derived", "Derived from the agent's words, not recorded", len(items), lines, rest, weight=2)

@@ -53,9 +53,9 @@ def evict(log: Log, key: str | Seq) -> Evicted:
             raise NotAllowedError(f"{item.key} cannot leave the window: {what}", kind="not-evictable")
     after = merge_evictions(window, leaving)
     log.append(*changes(window.evicted, after))
-    found = _covering(window, after, next(iter(leaving)))
-    assert found is not None
-    return found
+    evicted = _covering(window, after, next(iter(leaving)))
+    assert evicted is not None
+    return evicted
 
 
 def _items_named(window: Window, key: str) -> dict[str, int]:

@@ -43,11 +43,11 @@ def older_part(
 ) -> tuple[Evicted, ...] | None:
     """What was evicted before, plus everything that is too old for the budget, as ranges. None if everything must be
     read to decide."""
-    left = read_evicted(state["evicted_keys"])
-    scope = read_shown(log, at, state, left)
+    evicted_items = read_evicted(state["evicted_keys"])
+    scope = read_shown(log, at, state, evicted_items)
     if not scope.is_long:
         return None
-    found = _newest_part(log, at, state, left, scope, least_size, budget)
+    found = _newest_part(log, at, state, evicted_items, scope, least_size, budget)
     if found is None:
         return None
     window, entries = found
@@ -66,14 +66,14 @@ def older_part(
     kept |= _calls_around(log, kept)
     ranges = [_trimmed(log, scope, state, *span) for span in subtract([(1, begin - 1)], ((s, s) for s in kept))]
     older = [evicted_as(range_key(*span), span[0], sizes.tokens(*span)) for span in ranges if span is not None]
-    return (*left, *older)
+    return (*evicted_items, *older)
 
 
 def _newest_part(
     log: Log,
     at: Seq,
     state: dict[str, Value],
-    left: Sequence[Evicted],
+    evicted_items: Sequence[Evicted],
     scope: ShownPart,
     least_size: LeastSize,
     budget: int,
@@ -84,7 +84,7 @@ def _newest_part(
         entries = _from_first_turn(list(read_ranges(log, scope.within(_seq_before_end(scope.ranges, size), at))))
         if entries and any(e.kind == "turn.ended" for e in entries) and not _refers_to_unread(entries):
             before = evicted_as(range_key(1, entries[0].seq - 1), 1, 0)
-            window = read_window(log, at, state=state, evicted=[*left, before])
+            window = read_window(log, at, state=state, evicted=[*evicted_items, before])
             if least_size(window) > budget:
                 return window, entries
         size *= 2

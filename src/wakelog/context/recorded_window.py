@@ -66,8 +66,8 @@ def seen_by(log: Log, call: Entry) -> RecordedWindow:
     model, digest = str(named or body.get("tool", "")), str(body.get("context_hash", ""))
     ranges = call.header.derived_from
     if ranges:
-        left = read_evicted(log.state(before)["evicted_keys"]) if before else ()
-        return RecordedWindow(call.seq, before, model, digest, True, read_recorded(log, ranges), left)
+        evicted_items = read_evicted(log.state(before)["evicted_keys"]) if before else ()
+        return RecordedWindow(call.seq, before, model, digest, True, read_recorded(log, ranges), evicted_items)
     window = read_window(log, before)
     return RecordedWindow(call.seq, before, model, digest, False, window.items, window.evicted)
 

@@ -160,9 +160,9 @@ class Teller:
         return Part("budget", "Budget", len(lines), iter(lines), self.shows("budget"))
 
     def evicted(self, listed: tuple[Evicted, ...] | None = None, *, describe: bool = True) -> Part:
-        left = read_evicted(self.state["evicted_keys"]) if listed is None else listed
-        lines = (self._evicted(each, describe) for each in reversed(left))
-        return Part("evicted", "Left the window", len(left), islice(lines, 12), self.shows("evicted_keys"))
+        evicted_items = read_evicted(self.state["evicted_keys"]) if listed is None else listed
+        lines = (self._evicted(each, describe) for each in reversed(evicted_items))
+        return Part("evicted", "Left the window", len(evicted_items), islice(lines, 12), self.shows("evicted_keys"))
 
     # Lines
 
@@ -261,15 +261,15 @@ class Teller:
         command = _REMEDY.get(status, "").format(session=self.handle, action=named)
         return f"; {command}" if command else ""
 
-    def _evicted(self, left: Evicted, describe: bool) -> SectionLine:
-        key = one_line(left.key, 80)
-        if left.what == "compaction":
-            shown = f"`wakelog expand {self.handle}@e{left.handle}` shows it again"
-            return SectionLine(f"- e{left.first}..e{left.last}: summarised in e{left.handle}; {shown}")
-        words = [f"{left.tokens:,} tokens"] if left.tokens else []
-        if describe and (entry := self.entry(left.handle)) is not None:
+    def _evicted(self, evicted: Evicted, describe: bool) -> SectionLine:
+        key = one_line(evicted.key, 80)
+        if evicted.what == "compaction":
+            shown = f"`wakelog expand {self.handle}@e{evicted.handle}` shows it again"
+            return SectionLine(f"- e{evicted.first}..e{evicted.last}: summarised in e{evicted.handle}; {shown}")
+        words = [f"{evicted.tokens:,} tokens"] if evicted.tokens else []
+        if describe and (entry := self.entry(evicted.handle)) is not None:
             words = [_what(entry), *words] if entry.record.body else ["gone: pruned"]
-        return SectionLine(f"- {key}: {', '.join(words) or 'no longer shown'}; restore({_json(left.key)})", 0)
+        return SectionLine(f"- {key}: {', '.join(words) or 'no longer shown'}; restore({_json(evicted.key)})", 0)
 
     def entry(self, seq: Seq) -> Entry | None:
         """An event, read once."""

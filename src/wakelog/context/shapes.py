@@ -77,13 +77,13 @@ def _json(value: dict[str, Any]) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _content(said: Said, text_type: str, image_block: Callable[[Image], Message]) -> Any:
+def _content(message: Said, text_type: str, image_block: Callable[[Image], Message]) -> Any:
     """One text, or a list of blocks if a user's message has images."""
-    if said.role != "user" or not any(isinstance(p, Image) for p in said.parts):
-        return flat(said.parts)
+    if message.role != "user" or not any(isinstance(p, Image) for p in message.parts):
+        return flat(message.parts)
     return [
         {"type": text_type, "text": p.text} if isinstance(p, Text) else image_block(p)
-        for p in said.parts
+        for p in message.parts
         if isinstance(p, Text | Image)
     ]
 
@@ -153,13 +153,13 @@ def _add(out: list[Message], role: str, blocks: list[Message]) -> None:
         out.append({"role": role, "content": blocks})
 
 
-def _anthropic_blocks(said: Said, part: object) -> list[Message]:
+def _anthropic_blocks(message: Said, part: object) -> list[Message]:
     if isinstance(part, Text):
-        return [_text(f"{said.name}: {part.text}" if said.name and said.role == "user" else part.text)]
+        return [_text(f"{message.name}: {part.text}" if message.name and message.role == "user" else part.text)]
     if isinstance(part, Thinking):
-        return [part.block] if said.role == "assistant" else []
+        return [part.block] if message.role == "assistant" else []
     if isinstance(part, Image):
-        if said.role != "user":
+        if message.role != "user":
             return [_text("(an image)")]
         source = (
             {"type": "url", "url": part.url}

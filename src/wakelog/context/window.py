@@ -103,8 +103,8 @@ def read_window(
         at, state = log.now()
     elif state is None:
         state = log.state(at)
-    left = read_evicted(state["evicted_keys"]) if evicted is None else tuple(evicted)
-    scope = read_shown(log, at, state, left)
+    evicted_items = read_evicted(state["evicted_keys"]) if evicted is None else tuple(evicted)
+    scope = read_shown(log, at, state, evicted_items)
     peek = peek and scope.is_long
     entries = list(read_ranges(log, scope.ranges, payloads=not peek))
     builder = Builder(log, pending=state["pending_actions"], cover=scope.cover, peek=peek)
@@ -116,7 +116,7 @@ def read_window(
     items += [pruned_item(*span) for span in scope.pruned if not scope.cover.hides(span[0], (span[0],), is_call=False)]
     items.sort(key=lambda i: i.seq)
     items = [count_item(item, count, builder.unread.get(item.key, (0, 0))) for item in items]
-    window = _completed(at, state, items, left, scope.compactions, entries)
+    window = _completed(at, state, items, evicted_items, scope.compactions, entries)
     return msgspec.structs.replace(window, hidden=builder.hidden, is_peek=peek)
 
 

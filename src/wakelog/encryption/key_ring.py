@@ -170,8 +170,8 @@ class KeyRing:
     def ensure_key(self, tree: SessionId) -> TreeKey:
         """The key of a tree, created if it has none. NotFoundError if it was deleted."""
         with self._lock:
-            if (found := self.find_key(tree)) is not None:
-                return found
+            if (key := self.find_key(tree)) is not None:
+                return key
             with self._locked_file() as file:
                 if tree not in self._lines:
                     self._add(tree, TreeKey.new(), file)
@@ -207,14 +207,14 @@ class KeyRing:
         """Wraps every key with another master key; returns how many. The old one is useless afterwards."""
         with self._lock, self._locked_file():
             self._unlock()
-            kept = [line for line in self._lines.values() if not line.deleted]
-            for line in kept:
+            keys = [line for line in self._lines.values() if not line.deleted]
+            for line in keys:
                 wrapped = master.wrap(self._unwrap(line)._secret, self._binding(line))
                 self._lines[line.tree] = RingKey(line.tree, line.id, wrapped)
             check = master.wrap(b"", f"ring {self.id}")
             self.master = master
             self._write(_RingHeader(VERSION, self.id, master.id, check))
-            return len(kept)
+            return len(keys)
 
     # The file
 
@@ -282,8 +282,8 @@ class KeyRing:
 
     def _refresh(self) -> None:
         with _file_errors(self.path):
-            found = os.stat(self.path)
-        if _stamp(found) != self._stamp:
+            stat = os.stat(self.path)
+        if _stamp(stat) != self._stamp:
             self._load()
 
     def _load(self) -> None:
@@ -303,8 +303,8 @@ class KeyRing:
         self._is_unlocked = self._fits(self.master)
         self._lines = {line.tree: line for line in lines}
         self._by_id = {line.id: line.tree for line in lines}
-        kept = {line.tree for line in lines if not line.deleted}
-        self._keys = {tree: key for tree, key in self._keys.items() if tree in kept}
+        session_ids = {line.tree for line in lines if not line.deleted}
+        self._keys = {tree: key for tree, key in self._keys.items() if tree in session_ids}
 
     def _fits(self, master: MasterKey) -> bool:
         return master.unwrap(self._header.check, f"ring {self._header.ring}") is not None
@@ -315,8 +315,8 @@ class KeyRing:
         if self._is_unlocked:
             return
         with contextlib.suppress(WakelogError):
-            if self.master.source and self._fits(found := MasterKey.read(self.master.source)):
-                self.master, self._is_unlocked = found, True
+            if self.master.source and self._fits(key := MasterKey.read(self.master.source)):
+                self.master, self._is_unlocked = key, True
                 return
         raise self._wrong_key()
 

@@ -108,11 +108,11 @@ class DrivenLoop:
 
 
 async def _end_tasks() -> None:
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in left:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
         task.cancel()
-    if left:
-        await asyncio.wait(left, timeout=5)
+    if tasks:
+        await asyncio.wait(tasks, timeout=5)
     await asyncio.sleep(0)  # so that closed transports let go of their sockets
 
 

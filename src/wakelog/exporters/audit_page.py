@@ -230,7 +230,9 @@ def _anchor_log(report: AuditReport) -> _Section:
         f"{found.place}: {found.rounds} rounds, the newest {_when(found.newest_at)}."
     ]
     blocks += [f"THE LOG ITSELF FAILS: {fault}" for fault in filter(None, (found.log_fault, *found.kept_faults))]
-    blocks += [f"It agrees with the receipt of {_when(kept.at)}, signed by {kept.signer}." for kept in found.kept]
+    blocks += [
+        f"It agrees with the receipt of {_when(receipt.at)}, signed by {receipt.signer}." for receipt in found.kept
+    ]
     if (back := found.rolled_back) is not None:
         blocks.append(
             f"THE STORE WAS ROLLED BACK to between {_when(back.after)} and {_when(back.before)}: "

@@ -89,8 +89,8 @@ class CallBlocks:
         source = block.get("source")
         if block.get("type") != "image" or not isinstance(source, dict) or source.get("type") != "sha256":
             return block
-        kept = self._images.get(f"image-{str(source.get('sha256', ''))[:12]}")
-        data = content_of(self._log, kept, "content") if kept is not None else None
+        entry = self._images.get(f"image-{str(source.get('sha256', ''))[:12]}")
+        data = content_of(self._log, entry, "content") if entry is not None else None
         if not isinstance(data, bytes):
             return {"type": "text", "text": "(an image)"}
         packed = base64.b64encode(data).decode()

@@ -151,11 +151,11 @@ class Capture:
         for key in self._contents.kept_keys():
             if key.startswith("picture ") and (data := self._contents.load(key)) is not None:
                 pictures.append(_decode_picture(data)[1])
-        self._contents.drop_except({seen.hash for picture in pictures for seen in picture.values()})
+        self._contents.drop_except({entry.hash for picture in pictures for entry in picture.values()})
 
     def _candidates(self, picture: Picture, now: dict[str, ManifestEntry]) -> list[str]:
         before = picture.seen
-        paths = {path for path, seen in now.items() if before.get(path) is not seen}
+        paths = {path for path, entry in now.items() if before.get(path) is not entry}
         paths.update(path for path in before if path not in now)
         paths.update(path for path, (tick, _) in self._reported.items() if tick > picture.tick)
         return sorted(paths)
@@ -193,9 +193,9 @@ class Capture:
         name, is_sound = printable(path)
         before, after = self._content(old), self._content(new)
         missing = {
-            side: BAD_NAME if not is_sound else (seen.missing or OVER_LIMIT)
-            for side, seen, content in (("before", old, before), ("after", new, after))
-            if seen is not None and (content is None or not is_sound)
+            side: BAD_NAME if not is_sound else (entry.missing or OVER_LIMIT)
+            for side, entry, content in (("before", old, before), ("after", new, after))
+            if entry is not None and (content is None or not is_sound)
         }
         added, removed = line_counts(before, after)
         return ev.FileChanged(

@@ -196,10 +196,10 @@ class App:
             token = page.tickets.take(page.token_of(request))
             record.key = (await self._find_key(request, token)).id
             return page.answer_enter(request, token)
-        found = page.find_file(request)
-        if found is not None:
+        rendered = page.find_file(request)
+        if rendered is not None:
             record.route = "page"
-        return found
+        return rendered
 
     async def _authenticate(self, request: Request, route: Route) -> Key | None:
         if route.reach == "anyone":
@@ -237,8 +237,8 @@ class App:
             raise problems.scope_missing(route.scope, key.scope, wanted)
         create = route.scope != "read"
         spaces = self.server.spaces
-        found = spaces.find(wanted)
-        return found or await self.server.run(lambda: spaces.get(wanted, create=create))
+        namespace = spaces.find(wanted)
+        return namespace or await self.server.run(lambda: spaces.get(wanted, create=create))
 
     def _cross_origin(self, request: Request) -> dict[str, str]:
         """The CORS headers for a page of a trusted origin."""

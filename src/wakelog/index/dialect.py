@@ -106,7 +106,7 @@ def to_stored(value: Any) -> Any:
 def from_stored(value: Any) -> Any:
     """The original of a stored value."""
     if type(value) is str and "\1" in value:
-        return re.sub("\1([\1\2])", lambda found: "\0" if found[1] == "\1" else "\1", value)
+        return re.sub("\1([\1\2])", lambda match: "\0" if match[1] == "\1" else "\1", value)
     return value
 
 

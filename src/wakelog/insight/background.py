@@ -38,10 +38,10 @@ def still_runs(output: str) -> bool:
 def with_later_output(call: Did, later: Iterable[Did]) -> tuple[Did, Did]:
     """A call with the output of the `later` calls that ask for the rest of it, and the call that tells its end: the
     last one of these, or the call itself."""
-    found = (_ID.search(call.output[:HEAD]) or _ID.search(call.output[-HEAD:])) if still_runs(call.output) else None
-    if found is None:
+    match = (_ID.search(call.output[:HEAD]) or _ID.search(call.output[-HEAD:])) if still_runs(call.output) else None
+    if match is None:
         return call, call
-    asked = [other for other in later if _asks_for(other, found["id"])]
+    asked = [other for other in later if _asks_for(other, match["id"])]
     if not asked:
         return call, call
     output = "\n".join(_RUNS.sub(" ", _ID.sub(" ", each.output)) for each in asked[:-1])

@@ -81,8 +81,8 @@ def candidates_in(
     for place, said in enumerate(blocks):
         if isinstance(said, SpokenText) and said.who != "user" and is_english(said.text) and not _is_digest(said):
             text = _Text(turn, place, said)
-            found = sorted(text.candidates(), key=lambda c: (-c.score, c.sentence.start))
-            yield from found[: text.most]
+            candidates = sorted(text.candidates(), key=lambda c: (-c.score, c.sentence.start))
+            yield from candidates[: text.most]
 
 
 def _is_digest(spoken: SpokenText) -> bool:

@@ -67,19 +67,21 @@ _RUNS: Final = re.compile(r" (?:python[\d.]*|node|deno|ruby|perl|php|java|bash|s
 
 
 def find_dead_ends(
-    blocks: Sequence[Block], steps: Sequence[TurnStep], report: WorkReport | None, heard: Sequence[HeardTurn] = ()
+    blocks: Sequence[Block], steps: Sequence[TurnStep], report: WorkReport | None, past_turns: Sequence[HeardTurn] = ()
 ) -> Iterator[Finding]:
-    """The dead ends of a turn. A call that one is about is not given again. `heard` are the turns before."""
+    """The dead ends of a turn. A call that one is about is not given again."""
     known: set[int] = set()
-    told = list(_told(blocks))
+    findings = list(_told(blocks))
     has_failed = report is not None and report.kind == "reported same" and bool(report.before.changed)
     if report is not None and has_failed and _is_left(blocks):
         yield Finding("dead_end", report.span, report.span, score=SCORE_MIN, calls=report.before.changed)
-        told = [found for found in told if found.calls]  # before its first call, the agent only says the same
-    for found in (*_failed_again(steps), *told, *_undone(steps, heard)):
-        if not known & set(found.calls):
-            known |= set(found.calls)
-            yield found
+        findings = [
+            finding for finding in findings if finding.calls
+        ]  # before its first call, the agent only says the same
+    for finding in (*_failed_again(steps), *findings, *_undone(steps, past_turns)):
+        if not known & set(finding.calls):
+            known |= set(finding.calls)
+            yield finding
 
 
 def _is_left(blocks: Sequence[Block]) -> bool:
@@ -162,13 +164,13 @@ def _sentence_before(text: str, sentence: Sentence) -> Sentence | None:
     return next((s for s in reversed(sentences_of(text)) if s.end <= sentence.start), None)
 
 
-def _undone(steps: Sequence[TurnStep], heard: Sequence[HeardTurn]) -> Iterator[Finding]:
+def _undone(steps: Sequence[TurnStep], past_turns: Sequence[HeardTurn]) -> Iterator[Finding]:
     """What was changed, in this turn or in the same file before, and is taken back: the agent says so and what it does
     instead, or a command does it after a failure."""
     for n, step in enumerate(steps):
         words = words_that_undo(step)
         written = [s.call for s in steps[:n] if s.act == "write" and not s.is_wrong]
-        tried = [*_tried_earlier(step, words, heard), *(call.seq for call in written)]
+        tried = [*_tried_earlier(step, words, past_turns), *(call.seq for call in written)]
         is_silent = bool(written) and is_undo(step) and not step.said and steps[n - 1].is_wrong
         if step.act not in ("write", "run") or not tried or not (is_silent or (words and _goes_on(step, words[1]))):
             continue
@@ -180,11 +182,11 @@ def _undone(steps: Sequence[TurnStep], heard: Sequence[HeardTurn]) -> Iterator[F
         yield Finding("dead_end", span, span if words else None, SCORE_MIN, (undone, step.call.seq), detail)
 
 
-def _tried_earlier(step: TurnStep, words: Told | None, heard: Sequence[HeardTurn]) -> list[Seq]:
+def _tried_earlier(step: TurnStep, words: Told | None, past_turns: Sequence[HeardTurn]) -> list[Seq]:
     """The last changes of the turns before that changed the file of a step which says that it reverts something."""
     if words is None or not _REVERTS.search(words[1].text):
         return []
-    return [turn.changed[-1] for turn in heard if turn.changed and target_of(step.call) in turn.files]
+    return [turn.changed[-1] for turn in past_turns if turn.changed and target_of(step.call) in turn.files]
 
 
 def find_taken_back(blocks: Sequence[Block], before: HeardTurn | None) -> Iterator[Finding]:
@@ -193,8 +195,8 @@ def find_taken_back(blocks: Sequence[Block], before: HeardTurn | None) -> Iterat
     for block in blocks:
         if isinstance(block, Did):
             changed = (block.seq,) if files_of(block) else changed
-        elif changed and block.who == "user" and (found := _UNDO_COMMAND.match(block.text)):
-            span = block.span(found.start(1), found.end(1))
+        elif changed and block.who == "user" and (match := _UNDO_COMMAND.match(block.text)):
+            span = block.span(match.start(1), match.end(1))
             yield Finding("correction", span, score=SCORE_MIN)
             yield Finding("dead_end", span, None, SCORE_MIN, changed)
             changed = ()

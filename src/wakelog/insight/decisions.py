@@ -28,15 +28,15 @@ SCORE_MIN: Final = -1
 
 
 def find_decisions(
-    turn: TurnBlocks, heard: Sequence[HeardTurn] = (), changes: frozenset[TextSpan] = frozenset()
+    turn: TurnBlocks, past_turns: Sequence[HeardTurn] = (), changes: frozenset[TextSpan] = frozenset()
 ) -> list[Finding]:
-    """The decisions of a turn, the most certain first. `heard` are the turns before it, the oldest first; `changes` are
-    the sentences that change the approach."""
+    """The decisions of a turn, the most certain first. `past_turns` start with the oldest; `changes` are the sentences
+    that change the approach."""
     kept: list[Candidate] = []
-    found = candidates_in(turn.blocks, is_service=is_service((*heard, heard_of(turn))), changes=changes)
-    answers = [stems for before in heard for stems in _answer_stems(before.agent)]
-    found = (_mark_repeated(c, answers) for c in found)
-    for candidate in sorted(found, key=lambda c: (-c.score, c.place)):
+    candidates = candidates_in(turn.blocks, is_service=is_service((*past_turns, heard_of(turn))), changes=changes)
+    answers = [stems for before in past_turns for stems in _answer_stems(before.agent)]
+    candidates = (_mark_repeated(c, answers) for c in candidates)
+    for candidate in sorted(candidates, key=lambda c: (-c.score, c.place)):
         if any(_is_same(candidate, other) for other in kept):
             continue
         if "reason" not in candidate.signs and any(candidate.said is other.said for other in kept):

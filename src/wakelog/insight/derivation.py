@@ -66,18 +66,18 @@ def make_insight(
             notes.append(f"@{turn} is still open: its insight is derived when it ends")
             continue
         blocks = read_span(log, span)
-        found = kept.load(turn, span.attempt) if kept else None
-        if found is None:
+        findings = kept.load(turn, span.attempt) if kept else None
+        if findings is None:
             # The rules are slow to import and rarely needed.
             from wakelog.insight.earlier_turns import EarlierTurns
             from wakelog.insight.rules import Carry, derive
 
-            found = derive(blocks, EarlierTurns(log, head, view).carry(turn) if goals else Carry())
+            findings = derive(blocks, EarlierTurns(log, head, view).carry(turn) if goals else Carry())
             if kept:
-                kept.save(turn, span.attempt, found)
-        if any(f.kind == "not_derived" for f in found):
+                kept.save(turn, span.attempt, findings)
+        if any(f.kind == "not_derived" for f in findings):
             notes.append(f"@{turn}: not derived, the agent's words are not English")
-        made = list(_items(log, state, span, blocks, found))
+        made = list(_items(log, state, span, blocks, findings))
         items += [item for item in made if everything or not item.is_minor]
         hidden += 0 if everything else sum(item.is_minor for item in made)
     return Insight(tuple(items), hidden, tuple(notes), RULES_VERSION)

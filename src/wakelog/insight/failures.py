@@ -19,11 +19,11 @@ REPORT_WITHIN: Final = 6
 
 
 def find_failures(
-    turn: TurnBlocks, reaction: Finding | None = None, heard: Sequence[HeardTurn] = ()
+    turn: TurnBlocks, reaction: Finding | None = None, past_turns: Sequence[HeardTurn] = ()
 ) -> Iterator[Finding]:
     """Changes of approach and dead ends of a turn. `reaction` is what the user does not accept of the work of the turn
-    before, the last of those `heard`."""
-    before = heard[-1] if heard else None
+    before, the last of those `past_turns`."""
+    before = past_turns[-1] if past_turns else None
     report = _report_in(turn, reaction, before)
     steps = steps_of(turn.blocks)
     if steps:
@@ -31,7 +31,7 @@ def find_failures(
     else:
         yield from find_told_changes(turn.blocks, report)
     yield from find_taken_back(turn.blocks, before)
-    yield from find_dead_ends(turn.blocks, steps, report, heard)
+    yield from find_dead_ends(turn.blocks, steps, report, past_turns)
 
 
 def _report_in(turn: TurnBlocks, reaction: Finding | None, before: HeardTurn | None) -> WorkReport | None:

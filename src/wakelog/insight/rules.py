@@ -35,40 +35,40 @@ class Carry(msgspec.Struct):
 
 
 def find_goal_and_reactions(
-    turn: TurnBlocks, earlier: Finding | None, heard: tuple[HeardTurn, ...]
+    turn: TurnBlocks, earlier: Finding | None, past_turns: tuple[HeardTurn, ...]
 ) -> tuple[Finding | None, list[Finding]]:
     """The goal of a turn, and how the user reacts to the turn before. What a coding agent is to do better is a goal of
     its own, also where it answers a question."""
-    goal = find_goal(turn, earlier, heard)
-    reactions = list(find_corrections(turn, heard)) if goal is not None else []
+    goal = find_goal(turn, earlier, past_turns)
+    reactions = list(find_corrections(turn, past_turns)) if goal is not None else []
     is_fault = any(f.kind in ("correction", "failure_report") for f in reactions)
-    if goal is not None and goal.detail == "carried" and is_fault and not is_service(heard):
+    if goal is not None and goal.detail == "carried" and is_fault and not is_service(past_turns):
         block, start, end = words_of(turn)
-        if block is not None and not is_repeated(block.text[start:end], heard):
+        if block is not None and not is_repeated(block.text[start:end], past_turns):
             goal = Finding("goal", goal.span)
     return goal, reactions
 
 
 def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
     """The findings of one turn. `carry` comes from the turn before and is updated for the next one."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     goal, reactions = find_goal_and_reactions(turn, carry.goal, carry.heard)
     if goal is not None:
-        found.append(goal)
-        found += reactions
-        found += find_preferences(turn, carry.heard)
+        findings.append(goal)
+        findings += reactions
+        findings += find_preferences(turn, carry.heard)
         carry.goal = goal
     failures = list(find_failures(turn, reactions[0] if reactions else None, carry.heard))
     changes = frozenset(f.span for f in failures if f.kind == "approach_change" and f.score >= SURE_CHANGE)
-    found += find_decisions(turn, carry.heard, changes)
-    found += failures
-    found += find_pending(turn)
-    found += find_checks(turn)
-    found += find_files(turn)
+    findings += find_decisions(turn, carry.heard, changes)
+    findings += failures
+    findings += find_pending(turn)
+    findings += find_checks(turn)
+    findings += find_files(turn)
     if not is_derivable(turn):
-        found.append(Finding("not_derived", TextSpan(0, 0, 0, 0), detail="language"))
+        findings.append(Finding("not_derived", TextSpan(0, 0, 0, 0), detail="language"))
     carry.heard = (*carry.heard, heard_of(turn))[-TURNS_HEARD:]
-    return found
+    return findings
 
 
 def derive_all(turns: Iterable[TurnBlocks]) -> list[Finding]:

@@ -118,16 +118,16 @@ def _order(event: FactEvent) -> tuple[int, int, str, Seq]:
 
 def facts_that_hold(events: Iterable[FactEvent]) -> list[HeldFact]:
     """The values of one key in one project that hold, oldest first. More than one is a contradiction."""
-    held: list[FactEvent] = []
+    facts: list[FactEvent] = []
     for event in sorted(events, key=_order):
-        replaced = [e for e in held if event.knew(e) and event.distrust <= e.distrust]
+        replaced = [e for e in facts if event.knew(e) and event.distrust <= e.distrust]
         if event.retracted:
-            held = [e for e in held if e not in replaced]
+            facts = [e for e in facts if e not in replaced]
             continue
-        held = [e for e in held if e not in replaced or _same(e, event)]
-        held.append(event)
+        facts = [e for e in facts if e not in replaced or _same(e, event)]
+        facts.append(event)
     out: list[HeldFact] = []
-    for event in held:
+    for event in facts:
         alike = next((fact for fact in out if _same(fact.said[0], event)), None)
         if alike is None:
             out.append(HeldFact(event.value, [event]))

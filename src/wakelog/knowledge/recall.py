@@ -74,19 +74,19 @@ class AskRecall(IndexQuestion, frozen=True):
 
     def __call__(self, reading: IndexMoment) -> PastLines:
         db = reading.db
-        found: list[RecalledLine] = []
+        lines: list[RecalledLine] = []
         signature = error_signature("", self.error) if self.error else ""
         if signature:
             recipes = recipes_for(db, signature, self.project, besides=self._besides)
-            found += [_recipe(recipe) for recipe in recipes[:2]]
+            lines += [_recipe(recipe) for recipe in recipes[:2]]
         for path in dict.fromkeys(self.files[:FILES_MAX]):
-            found += self._about_file(db, path)
+            lines += self._about_file(db, path)
         if self.goal:
-            found += self._about_keys(db)
-            found += self._like_goal(db, self.now or reading.as_of.at)
-        found.sort(key=_order)
+            lines += self._about_keys(db)
+            lines += self._like_goal(db, self.now or reading.as_of.at)
+        lines.sort(key=_order)
         unique: dict[tuple[str, str], KnownLine] = {}
-        for recalled in found:
+        for recalled in lines:
             unique.setdefault((recalled.line.kind, recalled.line.text), recalled.line)
         kept = _fit_lines(list(unique.values()), self.tokens)
         return PastLines(tuple(kept), reading.as_of, len(unique) - len(kept), signature)

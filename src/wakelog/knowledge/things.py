@@ -231,8 +231,8 @@ def failure_lines(db: Connection, touches: Sequence[Touch]) -> list[KnownLine]:
 
 def decision_lines(db: Connection, name: str, touches: Sequence[Touch], project: str | None) -> list[KnownLine]:
     """Decisions that name a thing, and decisions made in a turn that changed it."""
-    named = _lines_naming(db, "decision", "decision.made", _DECISIONS, name, project)
-    return named + _turn_decisions(db, name, touches)
+    lines = _lines_naming(db, "decision", "decision.made", _DECISIONS, name, project)
+    return lines + _turn_decisions(db, name, touches)
 
 
 def dead_end_lines(db: Connection, name: str, project: str | None) -> list[KnownLine]:

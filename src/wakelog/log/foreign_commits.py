@@ -285,7 +285,7 @@ class CommitChecker:
         if len(plan.steps) != len(unsealed.steps):
             refuse(commit, f"{fork.id} holds {len(plan.steps)} events to adopt")
         both = zip(plan.steps, unsealed.steps, strict=True)
-        return [msgspec.structs.replace(planned, delta=given.delta) for planned, given in both]
+        return [msgspec.structs.replace(planned, delta=step.delta) for planned, step in both]
 
     # Where payloads come from
 

@@ -95,10 +95,10 @@ def sound_head(engine: Engine, session: SessionId) -> Head:
         return engine.head(session)
     except CorruptLogError:
         damage = engine.abilities.damage
-        found = damage.last_sound(session) if damage is not None else None
-        if found is None:
+        head = damage.last_sound(session) if damage is not None else None
+        if head is None:
             raise
-        return found
+        return head
 
 
 def forks_of(engine: Engine, session: SessionId) -> list[Head]:

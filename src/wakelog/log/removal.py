@@ -121,14 +121,14 @@ def _spread(part: ErasedPart, log: Log) -> Iterator[ErasedPart]:
     head = log.engine.head(part.origin)
     if head.fork is None:
         return
-    said = part.said
+    erased = part.said
     copies, adopted = set[Seq](), set[Seq]()
     for entry in adoptions(log.engine, head, since=min(part.all)):
-        said = said or said_by(Log(log.engine, part.origin, even_deleted=True), part.targets)
+        erased = erased or said_by(Log(log.engine, part.origin, even_deleted=True), part.targets)
         adopted.add(entry.seq)
         copies |= {entry.seq + n for n, own in enumerate(entry.body["copied"], 1) if own in part.all}
     if adopted:
-        yield from _spread(ErasedPart(head.fork.parent, frozenset(copies), frozenset(adopted), said), log)
+        yield from _spread(ErasedPart(head.fork.parent, frozenset(copies), frozenset(adopted), erased), log)
 
 
 def prune(log: Log, upto: Seq, *, why: str = "") -> Head:

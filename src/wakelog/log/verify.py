@@ -338,14 +338,14 @@ class _Walk:
     def _pruned(self, entry: Entry, segment: Segment) -> None:
         self.scope["pruned"] += 1
         self.uncovered += segment.session in self.pruned_beyond
-        said = self.pruned.get(segment.session)
-        upto = said.upto if said else 0
+        pruned = self.pruned.get(segment.session)
+        upto = pruned.upto if pruned else 0
         if segment.session in self.pruned_unseen:
             self.fold = None
             return
         if entry.seq > upto:
             self.fault(entry.seq, f"the body of event {entry.seq} is missing, and nothing says it was pruned")
-        if said is not None and entry.seq == upto and entry.hash.hex() != said.last_hash:
+        if pruned is not None and entry.seq == upto and entry.hash.hex() != pruned.last_hash:
             self.fault(entry.seq, f"event {entry.seq} is not the one the prune event names")
         # Continue the fold from the base state, which includes everything up to there.
         self.fold = fold_at(self.engine, self.log.segments, upto).fold if entry.seq == upto else None
@@ -416,9 +416,9 @@ class _Walk:
     def _snapshots(self, segment: Segment) -> dict[Seq, bytes]:
         out: dict[Seq, bytes] = {}
         upto = segment.last if segment.last is not None else 1 << 62
-        while (found := self.engine.snapshot(segment.session, upto=upto)) is not None and found.seq <= upto:
-            out[found.seq] = found.data
-            upto = found.seq - 1
+        while (snapshot := self.engine.snapshot(segment.session, upto=upto)) is not None and snapshot.seq <= upto:
+            out[snapshot.seq] = snapshot.data
+            upto = snapshot.seq - 1
         return out
 
     def _snapshot(self, seq: Seq, data: bytes) -> None:

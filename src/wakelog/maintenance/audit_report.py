@@ -154,14 +154,14 @@ def audit_report(
     anchor log with."""
     if not case.sessions:
         raise InvalidInputError("a case needs a session", kind="bad-case", hint='sessions = ["name", …]')
-    found = [store.resume(name, even_damaged=True) for name in dict.fromkeys(case.sessions)]
-    anchors = store.anchors.verify(log, [session.id for session in found], kept=kept) if log is not None else None
+    sessions = [store.resume(name, even_damaged=True) for name in dict.fromkeys(case.sessions)]
+    anchors = store.anchors.verify(log, [session.id for session in sessions], kept=kept) if log is not None else None
     anchored = {checked.session: checked for checked in anchors.sessions} if anchors is not None else {}
     return AuditReport(
         case=case,
         made_at=store.clock(),
         made_with=f"wakelog {wakelog.__version__}",
-        sessions=tuple(_audit(store, session, anchored.get(session.id), log is not None) for session in found),
+        sessions=tuple(_audit(store, session, anchored.get(session.id), log is not None) for session in sessions),
         anchors=anchors,
         unproven=NEVER_PROVEN,
     )
@@ -208,10 +208,10 @@ def _audit(store: Store, session: Session[Any], anchored: AnchoredSession | None
 def _influences(session: Session[Any]) -> tuple[tuple[Influence, ...], tuple[str, ...]]:
     """Lists effects that depend on untrusted or unverified input; none if the session is too damaged to trace."""
     try:
-        found = session.trust.taint(trust="unverified", parts=["effect"], items=0)
+        taint = session.trust.taint(trust="unverified", parts=["effect"], items=0)
     except CorruptLogError as exc:
         return (), (f"influence could not be traced: {exc.message}",)
-    return tuple(_influence(session, effect) for effect in found.effects), found.limits
+    return tuple(_influence(session, effect) for effect in taint.effects), taint.limits
 
 
 def _influence(session: Session[Any], effect: Touched) -> Influence:

@@ -94,14 +94,14 @@ def copy_sessions(
 
 def _in_order(source: Engine, sessions: Sequence[SessionId] | None) -> Iterator[Head]:
     """Yields parents before their forks; a deleted parent only if a fork still reads through it."""
-    seen: set[SessionId] = set()
+    session_ids: set[SessionId] = set()
     for head in all_heads(source) if sessions is None else (source.head(s) for s in sessions):
         line = [head]
         while (fork := line[-1].fork) is not None:
             line.append(source.head(fork.parent))
         for ancestor in reversed(line):
-            if ancestor.session not in seen:
-                seen.add(ancestor.session)
+            if ancestor.session not in session_ids:
+                session_ids.add(ancestor.session)
                 yield ancestor
 
 

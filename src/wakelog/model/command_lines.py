@@ -132,20 +132,20 @@ def shell_commands(line: str) -> tuple[ShellCommand, ...]:
     line = _HEREDOC.sub(keep, line[:LINE_MAX]).replace("\\\n", " ")
     if "\\" in line:
         line = _WINDOWS_PATH.sub(lambda m: m[1] + m[2].replace("\\", "/"), line)
-    found: list[ShellCommand] = []
+    commands: list[ShellCommand] = []
     words: list[str] = []
     for token in [*_tokens(line), ";"]:
         if token in _SPLIT:
             if words:
-                found.append(_command(words, documents, is_piped=token in ("|", "|&", "||", ";", "&", "\n")))
+                commands.append(_command(words, documents, is_piped=token in ("|", "|&", "||", ";", "&", "\n")))
             words = []
         else:
             words.append(token)
     if "pipefail" in line:
-        found = [msgspec.structs.replace(command, is_piped=False) for command in found]
-    if found and not line.rstrip().endswith("&"):
-        found[-1] = msgspec.structs.replace(found[-1], is_piped=False)
-    return tuple(inner for command in found if command.words for inner in _unwrapped(command))
+        commands = [msgspec.structs.replace(command, is_piped=False) for command in commands]
+    if commands and not line.rstrip().endswith("&"):
+        commands[-1] = msgspec.structs.replace(commands[-1], is_piped=False)
+    return tuple(inner for command in commands if command.words for inner in _unwrapped(command))
 
 
 def _unwrapped(command: ShellCommand) -> tuple[ShellCommand, ...]:

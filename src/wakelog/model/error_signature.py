@@ -112,8 +112,8 @@ def _coded(text: str) -> str:
         plain = _PLACE.sub("", _unwrapped(line))
         if _TELLING.search(plain):
             return _masked(plain)
-        if found := _CODED.search(plain):
-            return _masked(found[0])
+        if match := _CODED.search(plain):
+            return _masked(match[0])
     return ""
 
 

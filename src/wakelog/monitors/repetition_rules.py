@@ -102,7 +102,7 @@ class Loop:
         if call is None or call.is_model or not call.input or entry.body.get("retry"):
             return None
         left = [calls for calls in self._flags if call.name not in calls]
-        found = [over(self._flags.pop(calls), f"{call.tool} was called next") for calls in left]
+        findings = [over(self._flags.pop(calls), f"{call.tool} was called next") for calls in left]
         self._reported.difference_update(left)
         self._count(call)
         self._recent.append(call.name)
@@ -110,8 +110,8 @@ class Loop:
         calls = frozenset(list(self._recent)[-period:])
         if period and calls not in self._reported:
             self._reported.add(calls)
-            found.append(self._finding(call, period, calls, view))
-        return found
+            findings.append(self._finding(call, period, calls, view))
+        return findings
 
     def _resets(self, entry: Entry) -> bool:
         if entry.kind == "message.added":
@@ -172,8 +172,8 @@ class RetryDivergence:
             return None
         if entry.seq == call.request and len(self._steps) < KEPT_MAX:
             self._steps.append(call)
-            if found := self._compare_call(entry, call):
-                return found
+            if finding := self._compare_call(entry, call):
+                return finding
         return self._compare_answer(entry, call) if call.ended == entry.seq else None
 
     def _begin_turn(self, entry: Entry) -> None:

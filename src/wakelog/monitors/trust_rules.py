@@ -56,9 +56,9 @@ class UntrustedEffect:
             self._reported.clear()
         elif entry.kind == "trust.endorsed":
             return self._clear_endorsed(entry)
-        found = self._judge(entry, view) if entry.kind in BEGIN_KINDS else None
+        finding = self._judge(entry, view) if entry.kind in BEGIN_KINDS else None
         self._remember(entry, view)
-        return found
+        return finding
 
     def _remember(self, entry: Entry, view: SessionView) -> None:
         """Remembers what was read: addresses, and content from outside the project."""
@@ -141,9 +141,9 @@ class UntrustedEffect:
         header = entry.header
         model: SeenCall | None = view.context_of(entry)
         if model is not None and model.context:
-            found = view.least(model.context)
-            if found is not None and found.trust == "untrusted":
-                return found, f"recorded as the context of the model call e{model.request}", True
+            event = view.least(model.context)
+            if event is not None and event.trust == "untrusted":
+                return event, f"recorded as the context of the model call e{model.request}", True
         if header.trust != "trusted":
             # The request itself has that trust. Name the event it came from, if there is one.
             origin = view.least([(1, entry.seq - 1)])

@@ -140,13 +140,15 @@ def compare_cohorts(sessions: Iterable[TracedSession], a: Cohort, b: Cohort, as_
     if min(map(len, sides)) < SESSIONS_MIN:
         notes.append(f"too few: {len(sides[0])} and {len(sides[1])} sessions; each set needs {SESSIONS_MIN}")
     kept = [[f for f in side if f.task in shared] if shared else side for side in sides]
-    found = _differences(kept[0], kept[1], shared) if min(map(len, kept)) else []
+    differences = _differences(kept[0], kept[1], shared) if min(map(len, kept)) else []
     if {*a.where, *b.where} & OUTCOMES:  # sets chosen by outcome differ in success by definition
-        found = [difference for difference in found if difference.name != "success"]
+        differences = [difference for difference in differences if difference.name != "success"]
     if min(map(len, kept), default=0) < SESSIONS_MIN:
-        found = [msgspec.structs.replace(difference, verdict="too few", chance=1.0) for difference in found]
+        differences = [msgspec.structs.replace(difference, verdict="too few", chance=1.0) for difference in differences]
     compared = len(kept[0]) + len(kept[1])
-    return CohortComparison(len(sides[0]), len(sides[1]), len(shared), compared, tuple(found), tuple(notes), as_of)
+    return CohortComparison(
+        len(sides[0]), len(sides[1]), len(shared), compared, tuple(differences), tuple(notes), as_of
+    )
 
 
 def _differences(a: Sequence[SessionFigures], b: Sequence[SessionFigures], tasks: set[str]) -> list[CohortDifference]:

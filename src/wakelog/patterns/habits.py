@@ -147,8 +147,8 @@ class Habits:
 
     def change_roots(self, project: str, path: str) -> int:
         """How many fork trees changed a file."""
-        found = self._changes.get((project, path))
-        return found.roots if found else 0
+        sightings = self._changes.get((project, path))
+        return sightings.roots if sightings else 0
 
 
 def repeated_dead_ends(db: Connection, project: str | None) -> list[tuple[str, list[Sighting]]]:
@@ -162,7 +162,7 @@ def repeated_dead_ends(db: Connection, project: str | None) -> list[tuple[str, l
         if key[1]:
             words[key] = tried
             found.setdefault(key, []).append(Sighting(id_, name, root, seq, turn, at, distrust, learned))
-    return [(words[key], seen) for key, seen in found.items() if len({s.root for s in seen}) > 1]
+    return [(words[key], sightings) for key, sightings in found.items() if len({s.root for s in sightings}) > 1]
 
 
 def _sighting(session: TracedSession, step: TracedStep, note: str = "") -> Sighting:

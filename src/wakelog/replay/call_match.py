@@ -251,8 +251,8 @@ class Matcher:
     def _was_answered(self, step: RecordedCall) -> bool:
         """Whether the tool that made this call was answered from the record, so that it could not make it again."""
         outer = next((s for s in self.recording.steps if s.action == step.inside), None)
-        made = self._matched.get(outer.number) if outer is not None else None
-        return made is None or made.how != "run"
+        call = self._matched.get(outer.number) if outer is not None else None
+        return call is None or call.how != "run"
 
     def rows(self, *, reached: int | None = None) -> tuple[ReplayRow, ...]:
         """All rows, in the order of the recording. Calls that it does not have are placed where they were made. With
@@ -260,11 +260,11 @@ class Matcher:
         with self._lock:
             placed: list[tuple[float, ReplayRow]] = []
             last = 0.0
-            for made in self._made:
-                step = made.step or made.instead
+            for call in self._made:
+                step = call.step or call.instead
                 last = float(step.number) if step is not None else last + 0.001
                 placed.append(
-                    (last if made.verdict != "moved" or made.next is None else made.next.number - 0.5, self._row(made))
+                    (last if call.verdict != "moved" or call.next is None else call.next.number - 0.5, self._row(call))
                 )
             placed += [(float(row.number), row) for row in self._missing(reached)]
             turn_rows = list(self._turn_rows)

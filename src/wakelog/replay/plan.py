@@ -187,9 +187,9 @@ def as_reference(value: Value) -> Reference | None:
 
 def references(template: Value) -> Iterator[Reference]:
     """All references inside a template."""
-    found = as_reference(template)
-    if found is not None:
-        yield found
+    reference = as_reference(template)
+    if reference is not None:
+        yield reference
     elif type(template) is dict and "$value" not in template:
         for item in template.values():
             yield from references(item)

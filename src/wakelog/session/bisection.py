@@ -165,6 +165,6 @@ def begin(log: Log, bad: Seq, good: Seq) -> Bisection:
 
 def finish(session: Any, search: Bisection) -> Bisected:
     """Returns the result of a search so far."""
-    found = search.first_bad
-    change = session.diff(search.good.seq, found.seq) if found is not None else None
-    return Bisected(found, search.good, search.suspects, search.judged, change)
+    point = search.first_bad
+    change = session.diff(search.good.seq, point.seq) if point is not None else None
+    return Bisected(point, search.good, search.suspects, search.judged, change)

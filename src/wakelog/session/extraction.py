@@ -64,13 +64,13 @@ def extract(session: Session[Any], extractor: Extractor, where: Where = None, *,
         if not blocks.is_over:
             refused.append(f"@{blocks.turn} is still open")
             continue
-        for found in extractor(blocks):
-            if why := _problem_of(found, blocks):
+        for extraction in extractor(blocks):
+            if why := _problem_of(extraction, blocks):
                 refused.append(why)
                 continue
-            event = _event(found, actor)
-            if (event.kind, found.quote, ((found.seq, found.seq),)) not in known:
-                recorded.append(_record(session, found, event, actor))
+            event = _event(extraction, actor)
+            if (event.kind, extraction.quote, ((extraction.seq, extraction.seq),)) not in known:
+                recorded.append(_record(session, extraction, event, actor))
     return Extraction(tuple(recorded), tuple(refused))
 
 

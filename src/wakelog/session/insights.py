@@ -67,20 +67,20 @@ def turns_at(log: Log, where: Where) -> list[int]:
     if where is None or where == "@":
         newest = log.head().turn
         return [newest] if newest else []
-    found = resolve_range(log, f"e{where}" if isinstance(where, int) else where)
-    turns = (entry.header.turn for entry in log.entries(after=found.first - 1, upto=found.last))
+    extent = resolve_range(log, f"e{where}" if isinstance(where, int) else where)
+    turns = (entry.header.turn for entry in log.entries(after=extent.first - 1, upto=extent.last))
     return sorted({turn for turn in turns if turn})
 
 
 def find_item(session: Session[Any], id: str, kind: str) -> InsightItem:
     """Finds a derived item by id. If an event has items of several kinds, returns the first that can be recorded."""
-    found = session.insight(id.partition(".")[0], all=True)
+    insight = session.insight(id.partition(".")[0], all=True)
     wanted = (kind,) if kind else ACCEPTED
     for name in wanted:
-        for item in found.items:
+        for item in insight.items:
             if item.id == id and item.kind == name:
                 return item
-    known = ", ".join(f"{item.id} ({item.kind})" for item in found.items if item.kind in ACCEPTED) or "none"
+    known = ", ".join(f"{item.id} ({item.kind})" for item in insight.items if item.kind in ACCEPTED) or "none"
     raise NotFoundError(
         f"nothing that can be accepted is derived at {id} in {session} (it has: {known})",
         kind="insight-not-found",

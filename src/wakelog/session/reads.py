@@ -122,8 +122,8 @@ class SessionReads(Base[S]):
         from wakelog.insight.derivation import make_insight
         from wakelog.session.insights import kept_findings, turns_at
 
-        kept = kept_findings(cast("Session[S]", self))
-        return make_insight(self.log, turns_at(self.log, where), everything=all, kept=kept)
+        findings = kept_findings(cast("Session[S]", self))
+        return make_insight(self.log, turns_at(self.log, where), everything=all, kept=findings)
 
     def follow(self, *, after: Seq | None = None, timeout_s: float | None = None) -> Iterator[Entry]:
         """Streams new events live, from any process, in order and each once."""

@@ -93,7 +93,7 @@ def _merge(parts: Iterable[Mapping[SessionId, Iterable[Seq]]]) -> Events:
 def erase_everywhere(store: Store, log: Log, seqs: Iterable[Seq], *, why: str, by: str) -> Erasure:
     """Erases events from the log, its forks and adopters, the index and the files."""
     chosen = sorted(set(seqs))
-    done = preview(log, chosen)
+    erasure = preview(log, chosen)
     waits: list[str] = []
     for part, mine in _by_holder(log, chosen).items():
         with _noting_pending(waits):
@@ -101,7 +101,7 @@ def erase_everywhere(store: Store, log: Log, seqs: Iterable[Seq], *, why: str, b
     log.forget()
     with _noting_pending(waits):
         scrub_removed(store)
-    return msgspec.structs.replace(done, pending="; ".join(dict.fromkeys(waits)))
+    return msgspec.structs.replace(erasure, pending="; ".join(dict.fromkeys(waits)))
 
 
 def scrub_index(store: Store) -> None:

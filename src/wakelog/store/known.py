@@ -102,13 +102,13 @@ class StoreKnown:
         only_error = bool(error) and not named and not goal
         room = tokens if tokens is not None else TOKENS_AT_ERROR if only_error else TOKENS
         own = session.id if session is not None else ""
-        found = self._store.index.ask(AskRecall(named, error, goal, project, own, room, self._store.clock()))
-        if session is not None and record and found.lines:
-            shown = tuple(line.sources[0] for line in found.lines)
+        past = self._store.index.ask(AskRecall(named, error, goal, project, own, room, self._store.clock()))
+        if session is not None and record and past.lines:
+            shown = tuple(line.sources[0] for line in past.lines)
             occasion: Any = "error" if only_error else "asked"
-            event = ev.KnowledgeRecalled(sources=shown, lines=tuple(x.kind for x in found.lines), occasion=occasion)
+            event = ev.KnowledgeRecalled(sources=shown, lines=tuple(x.kind for x in past.lines), occasion=occasion)
             session.append(event)
-        return found
+        return past
 
     def past(self, session: Session[Any], *, tokens: int = TOKENS) -> PastLines:
         """Returns what a session should know at its start: `recall` for its goal and its changed files. Nothing is

@@ -117,19 +117,19 @@ class StorePlans:
 
     def endorsed(self, name: str) -> PromotedPlan:
         """Returns the plan of that name or id. Raises NotAllowedError if nobody has endorsed it."""
-        found = self.get(name)
-        if not found.endorsed:
+        plan = self.get(name)
+        if not plan.endorsed:
             raise NotAllowedError(
                 f"the plan {name!r} is not endorsed",
                 kind="plan-not-endorsed",
                 hint=f"read it, then wakelog plans endorse {name}",
             )
-        return found
+        return plan
 
     # Sources of a plan
 
-    def _instances(self, found: tuple[ChainInstance, ...]) -> tuple[list[Plan], list[str]]:
-        succeeded = [chain for chain in found if chain.has_succeeded]
+    def _instances(self, instances: tuple[ChainInstance, ...]) -> tuple[list[Plan], list[str]]:
+        succeeded = [chain for chain in instances if chain.has_succeeded]
         chosen = [chain for chain in succeeded if not chain.is_untrusted]
         if len(chosen) < RECORDINGS_MIN:
             left_out = len(succeeded) - len(chosen)

@@ -114,8 +114,8 @@ class StorePreferences:
 
     def all(self, *, project: str | None = None, person: str | None = None) -> tuple[Preference, ...]:
         """Lists the preferences, oldest first; with a project or a person, only those that apply there or to them."""
-        found = [p for p in self._kept() if project is None or p.project in ("", project)]
-        return tuple(p for p in found if person is None or p.person in ("", person))
+        preferences = [p for p in self._kept() if project is None or p.project in ("", project)]
+        return tuple(p for p in preferences if person is None or p.person in ("", person))
 
     def of(self, session: Session[Any]) -> tuple[Preference, ...]:
         """Returns those that apply to a session, by its project and its label `person`."""
@@ -126,8 +126,8 @@ class StorePreferences:
 
     def remove(self, id: str, *, why: str = "") -> None:
         """Removes a preference. Raises NotFoundError if there is none with that id."""
-        if not any(kept.id == id for kept in self._kept(gone=True)):
-            known = ", ".join(kept.id for kept in self._kept())
+        if not any(preference.id == id for preference in self._kept(gone=True)):
+            known = ", ".join(preference.id for preference in self._kept())
             there = f"there are {known}" if known else "none is recorded yet"
             raise NotFoundError(
                 f"there is no preference {id!r}: {there}",
@@ -170,7 +170,7 @@ class StorePreferences:
     def _keep(self, value: dict[str, Any], why: str) -> Preference:
         digest = hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:6]
         self._session().fact(f"{PREFIX}{digest}", value, why=why)
-        return next(kept for kept in self._kept() if kept.id == digest)
+        return next(preference for preference in self._kept() if preference.id == digest)
 
     def _kept(self, *, gone: bool = False) -> list[Preference]:
         """Reads the preferences, oldest first; with `gone`, also those whose source is erased."""

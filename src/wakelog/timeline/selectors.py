@@ -115,10 +115,10 @@ def resolve_change(log: Log, where: Seq | str | None) -> tuple[Seq, Seq]:
     if (turn := _turn_number(text, head)) is not None and turn != 0:
         attempt = attempts_of(log, turn, head)[-1]
         return attempt.first - 1, attempt.last
-    found = _resolve(log, text, head)
-    if found.last == 0 or not re.fullmatch(_HAS_OWN_CHANGE, text):
-        return found.last, head.seq
-    return found.first - 1, found.last
+    extent = _resolve(log, text, head)
+    if extent.last == 0 or not re.fullmatch(_HAS_OWN_CHANGE, text):
+        return extent.last, head.seq
+    return extent.first - 1, extent.last
 
 
 def _resolve(log: Log, text: str, head: Head) -> Range:

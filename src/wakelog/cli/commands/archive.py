@@ -82,10 +82,10 @@ def archive_command(
         return _archive_repeatedly(
             ctx, ContinuousArchive(store, place, quiet_us=quiet_us, decrypt=decrypt), place, every
         )
-    wanted = [ctx.session(session).id] if session else []
-    total = sum(head.seq for head in store.sessions() if not wanted or head.session in wanted)
+    session_ids = [ctx.session(session).id] if session else []
+    total = sum(head.seq for head in store.sessions() if not session_ids or head.session in session_ids)
     with Progress(ctx, "archived events", total) as progress:
-        result = archive_parquet(store, place, wanted, progress, decrypt=decrypt, quiet_us=quiet_us)
+        result = archive_parquet(store, place, session_ids, progress, decrypt=decrypt, quiet_us=quiet_us)
     return show_archive(ctx, result, place, "archived")
 
 

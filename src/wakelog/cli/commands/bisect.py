@@ -192,7 +192,7 @@ def _test(
 def _answer(ctx: CommandContext, session: Session[Any], search: Bisection) -> int:
     """Answers with the next point to test, or the result. Exit code 1 if the first bad turn cannot be determined."""
     point = search.next
-    found = session.history.end_bisect(search) if point is None else None
+    bisection = session.history.end_bisect(search) if point is None else None
     data = {
         "session": session.id,
         "name": session.name,
@@ -201,17 +201,17 @@ def _answer(ctx: CommandContext, session: Session[Any], search: Bisection) -> in
         "good": search.good,
         "bad": search.bad,
         "judged": search.judged,
-        "first_bad": found and found.first_bad,
-        "suspects": found.suspects if found else [],
-        "change": (found and found.change) or None,
+        "first_bad": bisection and bisection.first_bad,
+        "suspects": bisection.suspects if bisection else [],
+        "change": (bisection and bisection.change) or None,
     }
 
     def human() -> None:
         if point is not None:
             steps = pluralize(search.left.bit_length(), "step")
             ctx.say(f"{search.left} to test, about {steps}. Next: {handle(session)}{_at(point)}")
-        elif found is not None:
-            _show(ctx, session, found)
+        elif bisection is not None:
+            _show(ctx, session, bisection)
 
     ctx.answer("bisect", data, human)
     if point is not None:
@@ -219,7 +219,7 @@ def _answer(ctx: CommandContext, session: Session[Any], search: Bisection) -> in
         ctx.suggest(f"wakelog state --at {place}", "wakelog bisect good|bad|skip", "wakelog bisect run CMD")
     else:
         ctx.suggest("wakelog bisect reset")
-    return NO if found is not None and found.first_bad is None else 0
+    return NO if bisection is not None and bisection.first_bad is None else 0
 
 
 def _at(point: BisectPoint) -> str:
@@ -234,9 +234,9 @@ def _show(ctx: CommandContext, session: Session[Any], bisection: Bisected) -> No
     bad = bisection.first_bad
     ctx.say(ctx.style(f"{handle(session)}{_at(bad)} is the first bad one", bold=True) + f"  (e{bad.seq})")
     if bad.turn:
-        asked = next((e for e in session.events(turn=bad.turn, kind="turn.started")), None)
-        if asked is not None and isinstance(asked.body.get("input"), str):
-            ctx.say(f"  asked     {inert_line(asked.body['input'])[:200]}")
+        entry = next((e for e in session.events(turn=bad.turn, kind="turn.started")), None)
+        if entry is not None and isinstance(entry.body.get("input"), str):
+            ctx.say(f"  asked     {inert_line(entry.body['input'])[:200]}")
     lines = list(change_lines(ctx, bisection.change, {}, indent="  "))
     ctx.say_all(lines or ["  it changed nothing in the state"])
 

@@ -39,12 +39,12 @@ def list_settings(ctx: CommandContext, show_origin: bool = False) -> None:
     Example:
       wakelog config list --show-origin
     """
-    found = list(config.load().values())
-    data = [{**msgspec.to_builtins(f), "about": config.SETTINGS[f.key].doc} for f in found]
+    settings = list(config.load().values())
+    data = [{**msgspec.to_builtins(f), "about": config.SETTINGS[f.key].doc} for f in settings]
 
     def human() -> None:
         rows = []
-        for setting in found:
+        for setting in settings:
             origin = " ".join(filter(None, (setting.origin, setting.where))) if show_origin else ""
             about = "" if show_origin else config.SETTINGS[setting.key].doc
             rows.append((setting.key, _value_text(ctx, setting), origin, about))
@@ -64,8 +64,8 @@ def get(ctx: CommandContext, key: str) -> None:
     """
     if key not in config.SETTINGS:
         config.check(key, "", "config get")
-    found = config.load()[key]
-    ctx.answer("config-value", msgspec.to_builtins(found), _value_text(ctx, found))
+    setting = config.load()[key]
+    ctx.answer("config-value", msgspec.to_builtins(setting), _value_text(ctx, setting))
 
 
 @config_command.command("set")

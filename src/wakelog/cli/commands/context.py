@@ -74,10 +74,10 @@ shape_of(
 
 def say_look(ctx: CommandContext, session: Session[Any], look: WindowLook) -> None:
     """Prints a window: its headline, its items in order, and what was evicted."""
-    seen = look.seen
-    ctx.say(f"  {fit(_headline(seen), ctx.columns - 2)}")
+    window = look.seen
+    ctx.say(f"  {fit(_headline(window), ctx.columns - 2)}")
     of = f" of {count(look.budget)}" if look.budget else ""
-    facts = join_facts([f"{len(seen.items)} items", f"{count(look.tokens)}{of} tokens (estimate)"])
+    facts = join_facts([f"{len(window.items)} items", f"{count(look.tokens)}{of} tokens (estimate)"])
     ctx.say(f"  {facts}")
     if look.trust != "trusted":
         words = f"{glyph('warn')} exposure: {look.trust}" + (f", {look.source}" if look.source else "")
@@ -86,18 +86,18 @@ def say_look(ctx: CommandContext, session: Session[Any], look: WindowLook) -> No
     rows: list[Row] = []
     if look.known:
         parts = [line[3:] for line in look.known.splitlines() if line.startswith("## ")]
-        tokens = look.tokens - sum(item.tokens for item in seen.items)
+        tokens = look.tokens - sum(item.tokens for item in window.items)
         rows.append(("", "", "", "known", count(tokens), Cell(", ".join(parts).lower(), {"dim": True}), ""))
-    rows += [_row(item, "+" if item.key in entered else "") for item in seen.items[-_MAX_ITEMS:]]
+    rows += [_row(item, "+" if item.key in entered else "") for item in window.items[-_MAX_ITEMS:]]
     if look.moved:
         rows += [_row(left.item, glyph("minus"), left.how) for left in look.moved.left]
-    if len(seen.items) > _MAX_ITEMS:
-        ctx.remark(f"  {len(seen.items) - _MAX_ITEMS:,} older items (--json shows all)")
+    if len(window.items) > _MAX_ITEMS:
+        ctx.remark(f"  {len(window.items) - _MAX_ITEMS:,} older items (--json shows all)")
     say_table(ctx, _COLUMNS, rows)
     if look.moved:
         since = f"since the model call at e{look.moved.before}" if look.moved.before else "since the beginning"
         ctx.remark(f"  {since}: {len(look.moved.entered)} entered, {len(look.moved.left)} left")
-    _say_evicted(ctx, session, seen)
+    _say_evicted(ctx, session, window)
 
 
 def _headline(window: RecordedWindow) -> str:
@@ -215,7 +215,7 @@ def compact_command(ctx: CommandContext, where: str, summary: str, file: IO[str]
 
 
 def _list(ctx: CommandContext, session: Session[Any]) -> None:
-    found = session.context.compactions()
+    summaries = session.context.compactions()
 
     def human() -> None:
         rows = [
@@ -225,11 +225,11 @@ def _list(ctx: CommandContext, session: Session[Any]) -> None:
                 clock(c.at, utc=ctx.utc),
                 (f"{glyph('warn')} {c.source or c.trust}: " if c.trust != "trusted" else "") + text_of(c.summary)[:400],
             )
-            for c in found
+            for c in summaries
         ]
         say_table(ctx, "event | replaces | when -2 | summary 20", rows, none="nothing is compacted")
 
-    data = {**identity(session), "compactions": [_plain(c) for c in found]}
+    data = {**identity(session), "compactions": [_plain(c) for c in summaries]}
     ctx.answer("compact", data, human)
 
 

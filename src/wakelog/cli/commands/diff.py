@@ -119,34 +119,34 @@ def diff_command(
             raise click.UsageError("--files compares files: KEY and --patch are about the state")
         return _diff_files(ctx, pair, paths, stat, exit_code)
     a, b = pair.a, pair.b
-    found = a.session.diff(a.seq, b.seq, other=b.session)
+    diff = a.session.diff(a.seq, b.seq, other=b.session)
     if key:
-        found = _keep_below(found, key)
+        diff = _keep_below(diff, key)
     if patch and ctx.is_for_people:
-        ctx.print_json(found.patch)
+        ctx.print_json(diff.patch)
     else:
         turns = _turns(pair) if not key else -1
         insight = derive_insight(a.session, f"e{a.seq + 1}..e{b.seq}") if 0 <= turns <= DERIVED_TURNS_MAX else None
-        ctx.answer("diff", _plain(pair, found, insight), lambda: _show(ctx, pair, found, stat, turns, insight, key))
-        _suggest(ctx, pair, found)
-    return NO if exit_code and (found.changes or found.patch) else 0
+        ctx.answer("diff", _plain(pair, diff, insight), lambda: _show(ctx, pair, diff, stat, turns, insight, key))
+        _suggest(ctx, pair, diff)
+    return NO if exit_code and (diff.changes or diff.patch) else 0
 
 
 def _diff_files(ctx: CommandContext, pair: _Pair, paths: list[str], stat: bool, exit_code: bool) -> int:
     from wakelog.cli.render.files import diff_lines, stat_lines
 
-    found = pair.a.session.files.diff(pair.a.seq, pair.b.seq, other=pair.b.session, paths=paths)
+    diffs = pair.a.session.files.diff(pair.a.seq, pair.b.seq, other=pair.b.session, paths=paths)
 
     def show() -> None:
         _say_heading(ctx, pair)
-        if not found:
+        if not diffs:
             ctx.say("no change of a file was recorded")
-        ctx.say_all(stat_lines(ctx, found) if stat and found else ())
-        for diff in found if not stat else ():
+        ctx.say_all(stat_lines(ctx, diffs) if stat and diffs else ())
+        for diff in diffs if not stat else ():
             ctx.say_all(diff_lines(ctx, diff))
 
-    ctx.answer("file-diff", {"a": pair.a.plain(), "b": pair.b.plain(), "files": found}, show)
-    return NO if exit_code and found else 0
+    ctx.answer("file-diff", {"a": pair.a.plain(), "b": pair.b.plain(), "files": diffs}, show)
+    return NO if exit_code and diffs else 0
 
 
 def _split_arguments(places: tuple[str, ...]) -> tuple[str, list[str]]:

@@ -232,12 +232,12 @@ def _show(ctx: CommandContext, checks: list[StoreCheck]) -> None:
 def capture_checks() -> Iterator[StoreCheck]:
     """Checks each agent that is enabled or was used here, and what hooks recorded that is not in a store."""
     try:
-        found = list(capture_health(project_root()))
+        checks = list(capture_health(project_root()))
     except WakelogError as exc:
         yield StoreCheck("hooks", "fail", exc.message, exc.hint)
         return
     now = time.time_ns() // 1000
-    for agent in found:
+    for agent in checks:
         yield _check_agent(agent, now)
     if others := other_transcripts():
         words = " · ".join(f"{title} {count:,}" for title, count in others)
@@ -245,7 +245,7 @@ def capture_checks() -> Iterator[StoreCheck]:
     waiting = waiting_bytes()
     if waiting > BIG_SPOOL:
         yield StoreCheck("spool", "warn", f"{size(waiting)} wait to be imported", "wakelog hook --drain says why")
-    elif waiting or any(agent.is_enabled for agent in found):
+    elif waiting or any(agent.is_enabled for agent in checks):
         yield StoreCheck("spool", "ok", f"{size(waiting)} wait to be imported" if waiting else "empty")
     gaps = read_gaps()
     if gaps.count:

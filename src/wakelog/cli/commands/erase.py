@@ -190,21 +190,21 @@ def redact_command(ctx: CommandContext, session: str, everything: bool, dry_run:
       wakelog redact --all --yes
     """
     sessions = [ctx.store.resume(h.session) for h in ctx.store.sessions()] if everything else [ctx.session(session)]
-    found = _scan(ctx, sessions)
+    secrets = _scan(ctx, sessions)
     if ctx.is_for_people:
-        _show_secrets(ctx, found)
-    done, left = bool(found) and not dry_run, Erasure({}, ())
+        _show_secrets(ctx, secrets)
+    done, erasure = bool(secrets) and not dry_run, Erasure({}, ())
     if done:
         seqs: dict[SessionId, list[int]] = {}
-        for secret in found:
+        for secret in secrets:
             seqs.setdefault(secret.session, []).append(secret.seq)
         refuse_any_held(ctx.store, seqs)  # before anybody is asked
-        ctx.confirm(f"Erase {len(found)} events for good?", yes=yes)
+        ctx.confirm(f"Erase {len(secrets)} events for good?", yes=yes)
         logs = [session.log for session in sessions]
-        left = erase_all(ctx.store, logs, seqs, why="a secret was found in it", by="wakelog redact")
-    facts = {"found": msgspec.to_builtins(found), "sessions": len(sessions), "erased": done}
-    data = {**facts, "names": left.names, "pending": left.pending}
-    ctx.answer("redact", data, lambda: _say_redacted(ctx, bool(found), len(sessions), left, dry_run))
+        erasure = erase_all(ctx.store, logs, seqs, why="a secret was found in it", by="wakelog redact")
+    facts = {"found": msgspec.to_builtins(secrets), "sessions": len(sessions), "erased": done}
+    data = {**facts, "names": erasure.names, "pending": erasure.pending}
+    ctx.answer("redact", data, lambda: _say_redacted(ctx, bool(secrets), len(sessions), erasure, dry_run))
 
 
 def _say_redacted(ctx: CommandContext, found: bool, sessions: int, erasure: Erasure, dry_run: bool) -> None:

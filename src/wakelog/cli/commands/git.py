@@ -70,13 +70,13 @@ def link(ctx: CommandContext, name: str, everything: bool, folder: str, notes: b
     if everything and name:
         raise click.UsageError("name a session, or use --all")
     if everything:
-        found = ctx.store.git.link(folder or ".", notes=notes, dry_run=dry_run)
+        commits = ctx.store.git.link(folder or ".", notes=notes, dry_run=dry_run)
     else:
         session = ctx.session(name)
         links = session.files.link_commits(folder, notes=notes, dry_run=dry_run)
-        found = [SessionCommits(session.id, session.name, tuple(links))]
-    ctx.answer("gitlinks", found, lambda: _show_links(ctx, found, dry_run))
-    newest = next((session.links[-1] for session in reversed(found) if session.links), None)
+        commits = [SessionCommits(session.id, session.name, tuple(links))]
+    ctx.answer("gitlinks", commits, lambda: _show_links(ctx, commits, dry_run))
+    newest = next((session.links[-1] for session in reversed(commits) if session.links), None)
     if newest:
         ctx.suggest(f"wakelog git show {newest.commit[:HASH_LENGTH]}")
     return 0 if newest else NO

@@ -117,16 +117,16 @@ def import_command(
     """
     oldest = find_time(ctx, since, time.time_ns() // 1000)
     sources = _sources(files, form or "", oldest) if files else [*find_transcripts(since=oldest)]
-    found = [source for source in sources if isinstance(source, FoundTranscript)]
-    if not files and not _offer(ctx, found, yes=yes or dry_run or watch):
+    transcripts = [source for source in sources if isinstance(source, FoundTranscript)]
+    if not files and not _offer(ctx, transcripts, yes=yes or dry_run or watch):
         ctx.answer("import", [], [])
         return 0
-    store = _open_target(ctx, dry_run, is_shared=bool(found))
+    store = _open_target(ctx, dry_run, is_shared=bool(transcripts))
     results = _import_all(ctx, store, sources, dry_run, again)
     ctx.answer("import", msgspec.to_builtins(results), lambda: _show(ctx, results, dry_run))
     if watch and not dry_run:
-        _watch(ctx, store, found, results, files, form or "", oldest)
-    elif found and not dry_run:
+        _watch(ctx, store, transcripts, results, files, form or "", oldest)
+    elif transcripts and not dry_run:
         ctx.suggest("wakelog ls", "wakelog search WORDS", "wakelog log")
     return 0 if all(result.ok and not result.broken_count for result in results) else PARTIAL
 
@@ -369,9 +369,9 @@ def _is_refused(result: ImportedFile) -> bool:
 def _import_bundle(ctx: CommandContext, store: Store, file: str, dry_run: bool) -> ImportedFile:
     total = Path(file).stat().st_size if Path(file).is_file() else 0
     with reading_from(file) as raw, Progress(ctx, f"reading {Path(file).name}, bytes", total) as progress:
-        found = store.import_bundle(cast(IO[bytes], _CountedReader(raw, progress)), dry_run=dry_run)
-    head = found.head
-    return ImportedFile(file, True, head.session, head.name, head.seq, found.new_events, warning=found.warning)
+        bundle = store.import_bundle(cast(IO[bytes], _CountedReader(raw, progress)), dry_run=dry_run)
+    head = bundle.head
+    return ImportedFile(file, True, head.session, head.name, head.seq, bundle.new_events, warning=bundle.warning)
 
 
 class _CountedReader:

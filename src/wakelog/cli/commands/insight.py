@@ -35,10 +35,10 @@ def insight_command(ctx: CommandContext, where: str, everything: bool) -> None:
     """
     place = ctx.place(where)
     session = place.session
-    found = session.insight(place.text or None, all=everything)
-    records = ({"session": session.id, **plain(item)} for item in found.items)
-    ctx.answer("insight", SessionResult(session, found), records=records)
-    first = next((item for item in found.items if item.kind in ACCEPTED and item.kind != "goal"), None)
+    insight = session.insight(place.text or None, all=everything)
+    records = ({"session": session.id, **plain(item)} for item in insight.items)
+    ctx.answer("insight", SessionResult(session, insight), records=records)
+    first = next((item for item in insight.items if item.kind in ACCEPTED and item.kind != "goal"), None)
     if first is not None:
         ctx.suggest(f"wakelog accept {first.id} -s {handle(session)}", f"wakelog show -s {handle(session)} {first.id}")
 

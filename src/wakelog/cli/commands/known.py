@@ -82,8 +82,8 @@ def about(
     """
     named, project = _project(ctx, everything, subject)
     held, stored = find_time(ctx, as_of) or None, find_time(ctx, known_at) or None
-    found = ctx.store.known.about(named, project=project, limit=limit, as_of=held, known_at=stored)
-    return _answer(ctx, found, everything=everything)
+    thing = ctx.store.known.about(named, project=project, limit=limit, as_of=held, known_at=stored)
+    return _answer(ctx, thing, everything=everything)
 
 
 def _add_aspect(verb: Aspect, metavar: str, none: str, text: str) -> None:
@@ -96,8 +96,8 @@ def _add_aspect(verb: Aspect, metavar: str, none: str, text: str) -> None:
     @common
     def command(ctx: CommandContext, subject: str, everything: bool, limit: int) -> int:
         named, project = _project(ctx, everything, subject)
-        found = ctx.store.known.about(named, aspect=verb, project=project, limit=limit)
-        return _answer(ctx, found, everything=everything, none=f"{none} {named}")
+        thing = ctx.store.known.about(named, aspect=verb, project=project, limit=limit)
+        return _answer(ctx, thing, everything=everything, none=f"{none} {named}")
 
 
 _add_aspect(
@@ -135,8 +135,8 @@ def facts(ctx: CommandContext, key: str, everything: bool, limit: int, as_of: st
     """
     held, stored = find_time(ctx, as_of) or None, find_time(ctx, known_at) or None
     project = _project(ctx, everything)[1]
-    found = ctx.store.known.facts(key or None, project=project, limit=limit, as_of=held, known_at=stored)
-    return _answer(ctx, found, everything=everything, none=f"no fact is known{f' under {key}' if key else ''}")
+    thing = ctx.store.known.facts(key or None, project=project, limit=limit, as_of=held, known_at=stored)
+    return _answer(ctx, thing, everything=everything, none=f"no fact is known{f' under {key}' if key else ''}")
 
 
 @known_command.command("conflicts")
@@ -149,8 +149,8 @@ def conflicts(ctx: CommandContext, everything: bool, limit: int) -> int:
     Examples:
       wakelog known conflicts -A
     """
-    found = ctx.store.known.facts(None, project=_project(ctx, everything)[1], conflicts=True, limit=limit)
-    return _answer(ctx, found, everything=everything, none="no facts contradict each other")
+    thing = ctx.store.known.facts(None, project=_project(ctx, everything)[1], conflicts=True, limit=limit)
+    return _answer(ctx, thing, everything=everything, none="no facts contradict each other")
 
 
 @known_command.command("path")
@@ -187,9 +187,9 @@ def like(ctx: CommandContext, words: tuple[str, ...], everything: bool, limit: i
     Examples:
       wakelog known like "yesterday's export job"
     """
-    found = ctx.store.known.like(" ".join(words), project=_project(ctx, everything)[1], limit=limit)
-    shown = partial(like_lines, ctx, found.sessions)
-    return ctx.answer_found("like", found, found.sessions, shown, "no similar session was found")
+    sessions = ctx.store.known.like(" ".join(words), project=_project(ctx, everything)[1], limit=limit)
+    shown = partial(like_lines, ctx, sessions.sessions)
+    return ctx.answer_found("like", sessions, sessions.sessions, shown, "no similar session was found")
 
 
 @known_command.command("recall")
@@ -211,7 +211,7 @@ def recall(ctx: CommandContext, files: tuple[str, ...], error: str, goal: str, t
       wakelog known recall --error "ModuleNotFoundError: No module named 'yaml'"
     """
     named = tuple(_project(ctx, everything, file)[0] for file in files)
-    found = ctx.store.known.recall(
+    past = ctx.store.known.recall(
         files=named,
         error=error,
         goal=goal,
@@ -220,5 +220,5 @@ def recall(ctx: CommandContext, files: tuple[str, ...], error: str, goal: str, t
         tokens=tokens,
     )
 
-    lines = partial(_lines, ctx, found, everything, ", for which there was no room")
-    return ctx.answer_found("recall", found, found.lines, lines, "nothing relevant is known")
+    lines = partial(_lines, ctx, past, everything, ", for which there was no room")
+    return ctx.answer_found("recall", past, past.lines, lines, "nothing relevant is known")

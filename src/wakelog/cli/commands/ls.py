@@ -82,16 +82,16 @@ def ls_command(
     is_first_page = has_index and 0 < limit <= MAX_FIRST_PAGE and not is_filtered and ctx.store.is_index_behind
     if has_index:
         with _index(ctx, limit if is_first_page else 0) as index:
-            found, more = _find(index, everything or filters["status"] == "archived", limit, is_there, **filters)
+            infos, more = _find(index, everything or filters["status"] == "archived", limit, is_there, **filters)
     else:
-        found, more = ctx.store.encryption.sessions()[: limit or None], ""
+        infos, more = ctx.store.encryption.sessions()[: limit or None], ""
         ctx.warn("the store is encrypted, and was opened without its key: only heads are known")
     hint = f"there are more; -n {limit * 4} shows more of them, -n 0 all" if more else ""
-    if is_first_page and found:
+    if is_first_page and infos:
         hint = "these were written last; many sessions are not indexed yet: -n 0 indexes and lists all"
-    ctx.answer("ls", found, lambda: _show(ctx, found, hint), next_cursor=more or None)
-    if found:
-        name_or_id = unquoted_name(found[0].name) or found[0].id
+    ctx.answer("ls", infos, lambda: _show(ctx, infos, hint), next_cursor=more or None)
+    if infos:
+        name_or_id = unquoted_name(infos[0].name) or infos[0].id
         ctx.suggest(f"wakelog log {name_or_id}", f"wakelog status {name_or_id}", "wakelog ps")
 
 

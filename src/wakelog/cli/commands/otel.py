@@ -106,10 +106,10 @@ def _send(
 ) -> None:
     try:
         for document in _documents(ctx, where, everything, content, result):
-            sent = sender.send(document)
-            result.spans += sent.spans
-            result.rejected += sent.rejected
-            result.message = result.message or inert_line(sent.message)
+            spans = sender.send(document)
+            result.spans += spans.spans
+            result.rejected += spans.rejected
+            result.message = result.message or inert_line(spans.message)
     finally:
         sender.close()
 

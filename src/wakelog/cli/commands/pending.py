@@ -88,23 +88,23 @@ def pending_command(ctx: CommandContext, session: str) -> int:
       wakelog pending crash --json
     """
     sessions = [ctx.session(session)] if session or ctx.names_session else _sessions_with_pending(ctx)
-    found = [_Pending(s, action, p) for s in sessions for action, p in s.log.part("pending_actions").items()]
+    pending = [_Pending(s, action, p) for s in sessions for action, p in s.log.part("pending_actions").items()]
 
     def human() -> None:
-        if not found:
+        if not pending:
             ctx.say("nothing is pending")
             return
-        say_table(ctx, COLUMNS, [_cells(call) for call in found])
+        say_table(ctx, COLUMNS, [_cells(call) for call in pending])
         ctx.say("")
-        for call in found:
+        for call in pending:
             if call.entry["status"] != "running":
                 ctx.say(f"  {call.next}")
-        running = sum(call.entry["status"] == "running" for call in found)
+        running = sum(call.entry["status"] == "running" for call in pending)
         if running:
             ctx.say(f"  {running} running, or their process died: wakelog reconcile SESSION CALL … once that is known")
 
-    ctx.answer("pending", [call.plain() for call in found], human)
-    return 0 if found else NO
+    ctx.answer("pending", [call.plain() for call in pending], human)
+    return 0 if pending else NO
 
 
 def _sessions_with_pending(ctx: CommandContext) -> list[Session[Any]]:
@@ -159,17 +159,17 @@ def reconcile_command(
       wakelog reconcile crash send_email-5 --succeeded -m "it was sent"
       wakelog reconcile crash charge-9 --succeeded --output '{"receipt": 7}'
     """
-    found = _find(ctx.session(session), action)
+    pending = _find(ctx.session(session), action)
     if outcome is None:
-        _show(ctx, found)
+        _show(ctx, pending)
         return NO
     is_evidence = outcome == "evidence"
     value = None if output is None else json_or_text(output)
-    seq = found.session.calls.reconcile(
-        found.action, "" if is_evidence else outcome, output=value, by=by or ("" if is_evidence else _me()), why=why
+    seq = pending.session.calls.reconcile(
+        pending.action, "" if is_evidence else outcome, output=value, by=by or ("" if is_evidence else _me()), why=why
     )
-    recorded = found.session.log.entry(seq).body["outcome"]
-    _answer_settled(ctx, found, seq, f"{found.action} is reconciled: {recorded.replace('_', ' ')}")
+    recorded = pending.session.log.entry(seq).body["outcome"]
+    _answer_settled(ctx, pending, seq, f"{pending.action} is reconciled: {recorded.replace('_', ' ')}")
     return 0
 
 
@@ -211,9 +211,9 @@ def answer_command(ctx: CommandContext, session: str, request: str, text: str, w
     Example:
       wakelog answer fix-bug apply-on-production yes -m "after the backup"
     """
-    found = _find(ctx.session(session), request)
-    seq = found.session.calls.answer(found.action, text, by=_me(), why=why)
-    _answer_settled(ctx, found, seq, f"{found.action} is answered: {text}")
+    pending = _find(ctx.session(session), request)
+    seq = pending.session.calls.answer(pending.action, text, by=_me(), why=why)
+    _answer_settled(ctx, pending, seq, f"{pending.action} is answered: {text}")
 
 
 def _settle_command(verb: str, done: str, doc: str) -> click.Command:
@@ -225,12 +225,12 @@ def _settle_command(verb: str, done: str, doc: str) -> click.Command:
     @why_option
     @common
     def command(ctx: CommandContext, session: str, action: str, why: str) -> None:
-        found = _find(ctx.session(session), action)
+        pending = _find(ctx.session(session), action)
         who = {} if verb == "abandon" else {"by": _me()}
-        seq = getattr(found.session.calls, verb)(found.action, why=why, **who)
-        had_started = found.entry["status"] in ("running", "uncertain")
+        seq = getattr(pending.session.calls, verb)(pending.action, why=why, **who)
+        had_started = pending.entry["status"] in ("running", "uncertain")
         more = ("; it is not run again" if had_started else "; it never ran") if verb == "abandon" else ""
-        _answer_settled(ctx, found, seq, f"{found.action} is {done}{more}")
+        _answer_settled(ctx, pending, seq, f"{pending.action} is {done}{more}")
 
     return command
 

@@ -106,10 +106,10 @@ def say_report(ctx: CommandContext, report: Report) -> None:
         ctx.say(f"{ctx.style('ended by:', fg='red')} {inert_line(report.error)}")
     for note in report.notes:
         ctx.say(f"{ctx.style('note:', fg='yellow')} {note}")
-    shown = [row for row in report.steps if row.verdict != "unreached"]
-    say_table(ctx, _STEPS, [line for row in shown for line in _lines(row)], titles=False)
-    if len(shown) < len(report.steps):
-        left = len(report.steps) - len(shown)
+    rows = [row for row in report.steps if row.verdict != "unreached"]
+    say_table(ctx, _STEPS, [line for row in rows for line in _lines(row)], titles=False)
+    if len(rows) < len(report.steps):
+        left = len(report.steps) - len(rows)
         words = "step was" if left == 1 else "steps were"
         ctx.remark(f"  {glyph('more')} {left} {words} not reached")
     if report.state:

@@ -122,8 +122,8 @@ def rewind_command(
 def _show_diff(ctx: CommandContext, session: Session[Any], plan: RestorePlan) -> None:
     from wakelog.cli.render.files import diff_lines
 
-    for found in session.files.plan_diff(plan):
-        ctx.say_all(diff_lines(ctx, found))
+    for diff in session.files.plan_diff(plan):
+        ctx.say_all(diff_lines(ctx, diff))
 
 
 def _show_end(

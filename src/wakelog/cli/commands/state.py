@@ -104,22 +104,24 @@ def blame_command(ctx: CommandContext, key: str, at: str) -> None:
     where = ctx.place(at=at)
     session, seq = where.session, where.session.head.seq if where.at is None else where.at
     pointer, _ = find_key(session.log.state(session.seq(seq)), key)
-    found = session.history.blame(pointer, seq)
+    blames = session.history.blame(pointer, seq)
     data = {
         **identity(session),
         "at": seq,
         "pointer": pointer,
-        "keys": [{"pointer": b.pointer, "value": b.value, "writer": b.writer} for b in found],
+        "keys": [{"pointer": b.pointer, "value": b.value, "writer": b.writer} for b in blames],
     }
 
     def human() -> None:
         ctx.say(f"{title(ctx, session)}  e{seq}")
-        shown = [b for b in found if pointer.startswith(KEPT_BY_ADAPTERS) or not b.pointer.startswith(KEPT_BY_ADAPTERS)]
+        shown = [
+            b for b in blames if pointer.startswith(KEPT_BY_ADAPTERS) or not b.pointer.startswith(KEPT_BY_ADAPTERS)
+        ]
         say_table(ctx, _COLUMNS, [_row(ctx, blame) for blame in shown], titles=False)
 
     ctx.answer("blame", data, human)
-    if found and found[0].writer:
-        ctx.suggest(f"wakelog show -s {handle(session)} e{found[0].writer.seq}")
+    if blames and blames[0].writer:
+        ctx.suggest(f"wakelog show -s {handle(session)} e{blames[0].writer.seq}")
 
 
 def _row(ctx: CommandContext, blame: Blame) -> Row:

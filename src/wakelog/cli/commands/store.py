@@ -105,12 +105,12 @@ def migrate(ctx: CommandContext, dry_run: bool) -> None:
     """
     engine = require_migrations(ctx.store)
     before, waiting = engine.version(), engine.waiting()
-    done = [] if dry_run else list(engine.migrate())
+    steps = [] if dry_run else list(engine.migrate())
     data = {
         "before": before,
         "after": engine.version(),
         "dry_run": dry_run,
-        "steps": [{**msgspec.to_builtins(step), "done": step in done} for step in waiting],
+        "steps": [{**msgspec.to_builtins(step), "done": step in steps} for step in waiting],
     }
     ctx.answer("store-migrate", data, lambda: _show_steps(ctx, before, waiting, dry_run))
 

@@ -43,11 +43,11 @@ def scrub(ctx: CommandContext, for_: str | None, rate: int | None, repair: bool,
     total = _events_of(ctx)
     with Progress(ctx, "verified events", total) as progress:
         progress(known.events if known else 0)
-        done = scrub_store(
+        result = scrub_store(
             ctx.store, for_s=for_s, rate=rate, repair=repair, anew=anew, all_replicas=all_replicas, progress=progress
         )
-    ctx.answer("store-scrub", _plain(ctx, done), lambda: _show(ctx, done))
-    return INTEGRITY if done.damage else PARTIAL if done.unread else 0
+    ctx.answer("store-scrub", _plain(ctx, result), lambda: _show(ctx, result))
+    return INTEGRITY if result.damage else PARTIAL if result.unread else 0
 
 
 def _events_of(ctx: CommandContext) -> int:

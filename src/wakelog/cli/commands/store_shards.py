@@ -101,9 +101,9 @@ def shards_command(ctx: CommandContext, count: int | None, yes: bool) -> None:
     """
     require_shards(ctx.store)
     _confirm_many(ctx, count, yes)
-    found = placement(ctx.store) if count is None else add_shards(ctx.store, count)
-    data = {"shards": msgspec.to_builtins(found)}
-    ctx.answer("store-shards", data, placement_lines(ctx, found))
+    placements = placement(ctx.store) if count is None else add_shards(ctx.store, count)
+    data = {"shards": msgspec.to_builtins(placements)}
+    ctx.answer("store-shards", data, placement_lines(ctx, placements))
 
 
 def _confirm_many(ctx: CommandContext, count: int | None, yes: bool) -> None:

@@ -267,8 +267,8 @@ def show_log(ctx: CommandContext, report: AnchorReport) -> None:
     ctx.say(f"{mark} anchors in {inert_line(report.place)}: {rounds}{newest}")
     for fault in filter(None, (report.log_fault, *report.kept_faults)):
         ctx.say(f"    {ctx.style(inert_line(fault), fg='red')}")
-    for kept in report.kept:
-        ctx.say(f"    {'kept':<13}agrees with the receipt of {clock(kept.at, utc=ctx.utc, long=True)}")
+    for receipt in report.kept:
+        ctx.say(f"    {'kept':<13}agrees with the receipt of {clock(receipt.at, utc=ctx.utc, long=True)}")
     if not report.rounds and not report.log_fault:
         ctx.say("    it is empty, so it proves nothing")
     elif not report.kept and not report.kept_faults:

@@ -192,9 +192,9 @@ def run(ctx: CommandContext, once: bool, file: Path | None) -> int:
         raise NotFoundError(
             "there is no webhook", kind="webhook-not-found", hint="wakelog webhooks add NAME URL --secret SOURCE"
         )
-    done: list[WebhookSent] = []
+    deliveries: list[WebhookSent] = []
     with closing(open_positions(_folder(ctx), writes=True)) as positions:
-        told = done.append if once else lambda sent: ctx.tell("webhook-sent", sent, _line(sent))
+        told = deliveries.append if once else lambda sent: ctx.tell("webhook-sent", sent, _line(sent))
         senders = [WebhookSender(ctx.store, hook, positions, report=told) for hook in hooks]
         if not once:
             if ctx.is_for_people:
@@ -204,8 +204,8 @@ def run(ctx: CommandContext, once: bool, file: Path | None) -> int:
             return 0
         for sender in senders:
             sender.step()
-    ctx.answer("webhook-sent", done, [_line(sent) for sent in done] or ["There was nothing to send."])
-    return NO if any(not sent.ok for sent in done) or any(sender.waiting for sender in senders) else 0
+    ctx.answer("webhook-sent", deliveries, [_line(sent) for sent in deliveries] or ["There was nothing to send."])
+    return NO if any(not sent.ok for sent in deliveries) or any(sender.waiting for sender in senders) else 0
 
 
 def _line(delivery: WebhookSent) -> str:

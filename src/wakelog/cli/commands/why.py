@@ -80,13 +80,13 @@ def why_command(
         beyond = session.trust.why_across(place.line.change if place.line else place.text, wide=wide)
         ctx.answer("why-across", plain(beyond), lambda: say_why_across(ctx, beyond))
         return 0 if any(session.answer.steps for session in beyond.sessions) else NO
-    found = session.why(place.text, at=place.at, depth=depth, steps=steps, wide=wide)
-    found, git = (place.line.answer_about_line(found), place.line.git) if place.line else (found, None)
-    reasons = reasons_for(session, [step.seq for step in found.steps])
-    data = {**plain_why(session, found), "git": plain(git), "derived": plain(reasons.items if reasons else ())}
-    ctx.answer("why", data, lambda: _say(ctx, session, found, git, reasons), records=data["steps"])
-    _suggest(ctx, place, found)
-    return 0 if found else NO
+    why = session.why(place.text, at=place.at, depth=depth, steps=steps, wide=wide)
+    why, git = (place.line.answer_about_line(why), place.line.git) if place.line else (why, None)
+    reasons = reasons_for(session, [step.seq for step in why.steps])
+    data = {**plain_why(session, why), "git": plain(git), "derived": plain(reasons.items if reasons else ())}
+    ctx.answer("why", data, lambda: _say(ctx, session, why, git, reasons), records=data["steps"])
+    _suggest(ctx, place, why)
+    return 0 if why else NO
 
 
 def _suggest(ctx: CommandContext, place: Place, why: Why) -> None:
@@ -187,12 +187,12 @@ def taint_command(
         if point is not None:
             raise click.UsageError("-A asks about now: leave out --at")
         return _answer_across(ctx, session.trust.taint_across(source or None, trust=trust, parts=parts, wide=wide))
-    found = session.trust.taint(source or None, trust=trust, at=point, parts=parts, items=items, wide=wide)
-    human = partial(_say_taint, ctx, session, found, source)
-    ctx.answer("taint", SessionResult(session, found), human, records=found.items)
-    if found.items:
-        ctx.suggest(f"wakelog why -s {handle(session)} e{found.items[-1].seq}")
-    return 0 if found else NO
+    taint = session.trust.taint(source or None, trust=trust, at=point, parts=parts, items=items, wide=wide)
+    human = partial(_say_taint, ctx, session, taint, source)
+    ctx.answer("taint", SessionResult(session, taint), human, records=taint.items)
+    if taint.items:
+        ctx.suggest(f"wakelog why -s {handle(session)} e{taint.items[-1].seq}")
+    return 0 if taint else NO
 
 
 def _answer_across(ctx: CommandContext, taint: TaintAcross) -> int:
@@ -297,20 +297,20 @@ def endorse_command(ctx: CommandContext, whats: tuple[str, ...], why: str, by: s
       wakelog endorse -s injection /facts/spf --dry-run
     """
     session, targets = find_subjects(ctx, whats)
-    found = session.trust.endorse(targets, by=by, why=why, dry_run=dry_run)
-    data = {**msgspec.to_builtins(found), "name": session.name or None, "seq": found.seq or None}
+    endorsement = session.trust.endorse(targets, by=by, why=why, dry_run=dry_run)
+    data = {**msgspec.to_builtins(endorsement), "name": session.name or None, "seq": endorsement.seq or None}
 
     def human() -> None:
-        seqs = " ".join(f"e{seq}" for seq in found.targets[:8]) + (" …" if len(found.targets) > 8 else "")
-        done = f"endorsed by e{found.seq}" if found.seq else "would be endorsed"
+        seqs = " ".join(f"e{seq}" for seq in endorsement.targets[:8]) + (" …" if len(endorsement.targets) > 8 else "")
+        done = f"endorsed by e{endorsement.seq}" if endorsement.seq else "would be endorsed"
         ctx.say(f"{title(ctx, session)}  {seqs} {done}")
-        ctx.say("trusted more than before:" if found.raised else "nothing is trusted more than before")
+        ctx.say("trusted more than before:" if endorsement.raised else "nothing is trusted more than before")
         tools: Tools = {}
-        for seq in found.raised[:MAX_ENDORSED]:
+        for seq in endorsement.raised[:MAX_ENDORSED]:
             ctx.say(show_line(ctx, session, session.log.entry(seq), tools))
-        if len(found.raised) > MAX_ENDORSED:
-            ctx.say(f"and {len(found.raised) - MAX_ENDORSED} more (--json shows all)")
-        if not found.seq:
+        if len(endorsement.raised) > MAX_ENDORSED:
+            ctx.say(f"and {len(endorsement.raised) - MAX_ENDORSED} more (--json shows all)")
+        if not endorsement.seq:
             ctx.say("This was a dry run: nothing was written.")
 
     ctx.answer("endorse", data, human)

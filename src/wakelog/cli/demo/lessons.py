@@ -102,7 +102,7 @@ def _plan(scene: Scene) -> None:
     store = scene.store
     scene.session(PLANS, goal="Plans that were promoted from what sessions do")
     chains = store.patterns.find(kinds=("chain",)).patterns
-    chain = next(found for found in chains if found.steps == ("find_order", "refund", "notify"))
+    chain = next(pattern for pattern in chains if pattern.steps == ("find_order", "refund", "notify"))
     store.plans.promote(chain.id, "refund", why="the same three calls each time")
     store.plans.endorse("refund", by="ann", why="read it, step by step")
     scene.wait(300)

@@ -132,8 +132,8 @@ def sum_lines(ctx: CommandContext, courses: Sequence[Course]) -> Iterator[str]:
     if any(c.cost.usd_micros for c in courses):
         rows.append(_sum("cost", [c.cost.usd_micros for c in courses], _reported(money)))
     if any(c.untrusted for c in courses):
-        shown = [Cell(", ".join(c.untrusted) or "none", {"fg": "yellow"} if c.untrusted else {}) for c in courses]
-        rows.append(("untrusted", *shown, ""))
+        cells = [Cell(", ".join(c.untrusted) or "none", {"fg": "yellow"} if c.untrusted else {}) for c in courses]
+        rows.append(("untrusted", *cells, ""))
     if any(c.files for c in courses):
         rows.append(("files", *(", ".join(c.files) or "none" for c in courses), ""))
     columns = (Column(), *(Column(least=10) for _ in courses), Column())
@@ -165,19 +165,19 @@ def divergence_lines(
     ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], names: str, *, everything: bool
 ) -> Iterator[str]:
     """Where two courses first differ, and what is known about the cause. `names` are their letters."""
-    found = pair.divergence
+    divergence = pair.divergence
     if pair.shared:
         yield f"one history up to e{pair.shared}, not compared"
-    if found is None:
+    if divergence is None:
         yield ctx.style("no difference", bold=True) + fit(f" in {pair.same} steps{_but(pair)}", ctx.columns - 13)
     else:
         yield ctx.style("first difference", bold=True)
-        yield "  " + fit(f"{_place(found, names)}{_but(pair)}", ctx.columns - 2)
-        yield from _both_sides(ctx, pair, logs, found, names)
-        yield from _details(ctx, found, everything)
-        yield from _behind(ctx, found, names, everything)
-        yield from (fit(line, ctx.columns) for line in _consequences(found, names))
-        if pair.first_call is not None and pair.first_call.row != found.row:
+        yield "  " + fit(f"{_place(divergence, names)}{_but(pair)}", ctx.columns - 2)
+        yield from _both_sides(ctx, pair, logs, divergence, names)
+        yield from _details(ctx, divergence, everything)
+        yield from _behind(ctx, divergence, names, everything)
+        yield from (fit(line, ctx.columns) for line in _consequences(divergence, names))
+        if pair.first_call is not None and pair.first_call.row != divergence.row:
             yield from first_call_lines(ctx, pair, logs, names)
     for note in pair.notes:
         yield "  " + ctx.style(fit(f"{glyph('warn')} {note}", ctx.columns - 2), fg="yellow")
@@ -185,10 +185,10 @@ def divergence_lines(
 
 def first_call_lines(ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], names: str) -> Iterator[str]:
     """The first call that differs, if the courses differ before it, and the words that led to it."""
-    found = pair.first_call
-    assert found is not None
+    call = pair.first_call
+    assert call is not None
     yield ctx.style("first different call", bold=True)
-    for name, log, course, side in zip(names, logs, (pair.a, pair.b), (found.a, found.b), strict=True):
+    for name, log, course, side in zip(names, logs, (pair.a, pair.b), (call.a, call.b), strict=True):
         if side.step is None:
             yield f"  {name}  {ctx.style('made no such call here', dim=True)}"
         else:

@@ -69,10 +69,10 @@ def insight_lines(
     """The items of these `kinds` (default: all): those with words first, then checks and files. The footer says that
     they are derived."""
     wanted = tuple(kinds) or tuple(TITLES)
-    shown = _once([item for item in insight.items if item.kind in wanted and item.kind in TITLES])
+    items = _once([item for item in insight.items if item.kind in wanted and item.kind in TITLES])
     told: set[str] = set()
     for kind in TITLES:
-        for item in shown:
+        for item in items:
             if item.kind == kind:
                 yield from _item_lines(ctx, item, indent, told)
                 told.add(item.quote)
@@ -83,7 +83,7 @@ def insight_lines(
     if writes:
         yield from _file_lines(ctx, writes, indent)
     yield from (f"{indent}{ctx.style(inert_line(note), dim=True)}" for note in insight.notes)
-    if footer and (shown or (insight.hidden and not kinds)):
+    if footer and (items or (insight.hidden and not kinds)):
         yield footer_line(ctx, insight, indent)
 
 

@@ -215,15 +215,15 @@ def plain_why(session: Session[Any], why: Why) -> dict[str, Any]:
 
 
 def _plain_asked(why: Why) -> dict[str, Any] | None:
-    asked = why.asked
-    if asked is None:
+    words = why.asked
+    if words is None:
         return None
     return {
-        "turn": asked.turn,
-        "seq": asked.seq,
-        "text": asked.text,
-        "timestamp": iso(asked.at),
-        "by": asked.by,
+        "turn": words.turn,
+        "seq": words.seq,
+        "text": words.text,
+        "timestamp": iso(words.at),
+        "by": words.by,
         "tool": why.tool or None,
     }
 

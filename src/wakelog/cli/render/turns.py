@@ -313,8 +313,8 @@ def _detail_lines(ctx: CommandContext, session: Session[Any], row: TurnSummary, 
             lines = f"  +{added} {glyph('minus')}{removed}"
             yield f"        {fit_path(path, ctx.columns - 8 - width(lines))}{lines}"
     if look.patch:
-        found = session.diff(row.begin - 1, row.last)
-        yield from change_lines(ctx, found, row.files, indent="      ")
+        diff = session.diff(row.begin - 1, row.last)
+        yield from change_lines(ctx, diff, row.files, indent="      ")
     if look.insight and row.outcome != "open":
         insight = derive_insight(session, f"@{row.turn}")
         yield from insight_lines(ctx, insight, WHY, indent="      ", files=not look.patch) if insight else ()

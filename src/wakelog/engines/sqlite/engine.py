@@ -111,9 +111,9 @@ class SqliteEngine:
 
     def _write(self, batch: list[GroupedAppend[PackedCommit]]) -> None:
         """Writes a batch in one transaction. An append that cannot be stored is left out, so that it fails alone."""
-        left = batch
-        while left and (failed := self._try_to_write(left)):
-            left = [each for each in left if each not in failed]
+        appends = batch
+        while appends and (failed := self._try_to_write(appends)):
+            appends = [each for each in appends if each not in failed]
         for bell in tuple(self._listeners):
             bell.ring()
 
@@ -245,10 +245,10 @@ class SqliteEngine:
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
         def listed(db: apsw.Connection) -> list[Head]:
-            found = tables.heads(db, where, (after, limit))
-            if len(found) < limit:
+            heads = tables.heads(db, where, (after, limit))
+            if len(heads) < limit:
                 tables.refuse_lost_sessions(db)
-            return found
+            return heads
 
         where = "s.id > ? and coalesce(status, '') <> 'deleted' order by s.id limit ?"
         return self._read(listed)

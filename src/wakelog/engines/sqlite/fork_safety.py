@@ -59,11 +59,11 @@ class Gate:
         deadline = time.monotonic() + timeout_s
         self._door.acquire()
         alone = not is_held(self.inside())
-        held: list[threading.RLock] = []
-        self._held.append(held)
+        locks: list[threading.RLock] = []
+        self._held.append(locks)
         for lock in list(self._locks):
             if lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
-                held.append(lock)
+                locks.append(lock)
             else:
                 alone = False
         return alone

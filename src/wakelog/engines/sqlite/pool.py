@@ -169,7 +169,7 @@ class Pool:
 
     def _find_place(self) -> forking.Place | None:
         try:
-            found = os.stat(self.path)
+            stat = os.stat(self.path)
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return stat.st_dev, stat.st_ino

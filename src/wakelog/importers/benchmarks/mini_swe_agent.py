@@ -92,8 +92,8 @@ def _template(about: dict[str, Any]) -> str:
 def _find_issue(text: str, template: str) -> re.Match[str] | None:
     """Where the task is in the first message: between its tags, or where the template has it."""
     parts = _TASK.split(template, maxsplit=1)
-    if (found := _ISSUE.search(text)) or len(parts) < 2:
-        return found
+    if (match := _ISSUE.search(text)) or len(parts) < 2:
+        return match
     # Around it the template may have other fields. What stands between them and the task is in the message as it is.
     before, after = _FIELD.split(parts[0])[-1], _FIELD.split(parts[1])[0].rstrip()
     return re.search(f"{re.escape(before)}(.*?){re.escape(after) or '$'}", text, re.DOTALL) if before or after else None
@@ -230,8 +230,8 @@ class _RunReader:
             files = tuple(shell_writes(shell_command(call.input), self._known))
         error = "" if outcome == "succeeded" else text[-st.ERROR_MAX :]
         if code is not None:
-            shown = _OUTPUT.fullmatch(text, code.end())
-            content = shown[1] if shown else text[code.end() :]
+            match = _OUTPUT.fullmatch(text, code.end())
+            content = match[1] if match else text[code.end() :]
         return st.ResultStep(call.id if call else given_id or "unknown", content, outcome, error, files)
 
     def _exit(self, text: str, extra: dict[str, Any]) -> Iterator[st.Step]:

@@ -110,9 +110,9 @@ class _Reader:
             yield f"ask/{ask.id}", ask
         by_id = {ask.id: ask for ask in calls}
         for state in states:
-            found, outcome = by_id.get(text_in(state, "toolCallId")), _OUTCOMES.get(text_in(state, "status"))
-            if found is not None and outcome is not None:
-                yield f"answer/{found.id}", self._result(found, outcome, state)
+            step, outcome = by_id.get(text_in(state, "toolCallId")), _OUTCOMES.get(text_in(state, "status"))
+            if step is not None and outcome is not None:
+                yield f"answer/{step.id}", self._result(step, outcome, state)
 
     def _result(self, ask: st.CallStep, outcome: st.Outcome, state: dict[str, Any]) -> st.ResultStep:
         text = "\n".join(text_in(part, "content") for part in dicts_in(state.get("output")))

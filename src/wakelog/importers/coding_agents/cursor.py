@@ -61,8 +61,8 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     with open_database(path) as db:
         ids = [str(key).partition(":")[2] for (key,) in db.execute(_KEYS, _range("composerData:"))]
         for id in ids:
-            if (found := _transcript(db, id)) is not None:
-                yield found
+            if (transcript := _transcript(db, id)) is not None:
+                yield transcript
 
 
 def _transcript(db: sqlite3.Connection, id: str) -> st.Transcript | None:

@@ -111,7 +111,7 @@ def _records(text: str) -> Iterator[tuple[st.SourceRecord, int]]:
 
 def _sections(text: str) -> Iterator[SpokenSection]:
     # The result of a call may show another file of SpecStory.
-    inside = [found.span() for found in _ELEMENT.finditer(text)]
+    inside = [match.span() for match in _ELEMENT.finditer(text)]
     headings = [h for h in _HEADING.finditer(text) if not any(start < h.start() < end for start, end in inside)]
     for number, (heading, after) in enumerate(pairwise([*headings, None])):
         if heading is None:
@@ -129,18 +129,18 @@ def _sections(text: str) -> Iterator[SpokenSection]:
 
 
 def _time(text: str) -> int:
-    found = _TIME.search(text)
-    return microseconds(found[0]) if found else 0
+    match = _TIME.search(text)
+    return microseconds(match[0]) if match else 0
 
 
 def _parts(text: str) -> Iterator[str]:
     """The texts, thoughts and calls of a section, each as it is written."""
     place = 0
-    for found in _PART.finditer(text):
-        if said := _RULE.sub("", _unruled(text[place : found.start()], place)).strip():
+    for match in _PART.finditer(text):
+        if said := _RULE.sub("", _unruled(text[place : match.start()], place)).strip():
             yield said
-        yield found[0]
-        place = found.end()
+        yield match[0]
+        place = match.end()
     if said := _unruled(text[place:], place).strip():
         yield said
 
@@ -155,20 +155,20 @@ def _steps(section: SpokenSection, id: str, part: str, earlier: list[str]) -> It
         if part:
             yield st.PromptStep(part)
         return
-    found = _PART.fullmatch(part)
+    match = _PART.fullmatch(part)
     # A reply ends with the calls that it requests.
     reply = f"{section.id}.{sum(map(_is_call, earlier))}"
-    if found is None or found["thinking"] is not None:
-        block = text_block(part) if found is None else thinking_block(html.unescape(found["thinking"]).strip())
-        yield st.ReplyStep(reply, [block], model=section.model, is_last=found is None)
+    if match is None or match["thinking"] is not None:
+        block = text_block(part) if match is None else thinking_block(html.unescape(match["thinking"]).strip())
+        yield st.ReplyStep(reply, [block], model=section.model, is_last=match is None)
         return
-    tool = found["name"] or found["old_name"]
-    body = found["body"] if found["old_name"] is None else found["old_body"]
+    tool = match["name"] or match["old_name"]
+    body = match["body"] if match["old_name"] is None else match["old_body"]
     # Some versions write a call twice, the second time without anything in it.
     if not _without_marks(body) and earlier and f'data-tool-name="{tool}"' in earlier[-1]:
         return
-    is_write = found["kind"] == "write" or effect_of(tool) == "write"
-    is_command = found["kind"] == "shell" or is_shell(tool)
+    is_write = match["kind"] == "write" or effect_of(tool) == "write"
+    is_command = match["kind"] == "shell" or is_shell(tool)
     given, output = _read_call(body, is_command=is_command)
     files = _files(given, body, id) if is_write else ()
     yield st.ReplyStep(reply, [call_block(id, tool)], model=section.model)
@@ -194,8 +194,8 @@ def _read_call(body: str, *, is_command: bool) -> tuple[dict[str, Value], str]:
         given["command"] = quoted[1] if quoted else fences.pop(0)[1]
     elif is_command:
         given["command"] = about.partition(": ")[2]
-    elif named := _NAMED_FILE.search(about) or _NAMED_FILE.search(top):
-        given["path"] = named[1].strip()
+    elif match := _NAMED_FILE.search(about) or _NAMED_FILE.search(top):
+        given["path"] = match[1].strip()
     elif quoted:
         given["path"] = quoted[1]
     elif about:

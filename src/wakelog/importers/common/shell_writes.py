@@ -43,12 +43,12 @@ def shell_writes(command: str, known: dict[str, str], folder: str = "") -> Itera
         # A file that was not seen before may still have existed: nothing says that it is new.
         added = text.count("\n")
         yield file_change(place, folder=folder, before=before, after=after, lines=None if before else (added, 0))
-    for found in _SED.finditer(rest):
-        place = _join(folder, found["path"])
+    for match in _SED.finditer(rest):
+        place = _join(folder, match["path"])
         known.pop(place, None)
         yield file_change(place, folder=folder)
-    for found in _RM.finditer(rest):
-        paths = found["paths"].split()
+    for match in _RM.finditer(rest):
+        paths = match["paths"].split()
         for path in paths if not any(path.startswith("-") for path in paths) else ():
             place = _join(folder, path)
             yield file_change(place, folder=folder, before=known.pop(place, None), change="deleted")

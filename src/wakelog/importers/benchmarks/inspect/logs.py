@@ -107,7 +107,7 @@ class _ZipLog:
                 f"{path} is not a complete zip file: {exc}", "is the evaluation over? import it then"
             ) from exc
         self.samples: dict[tuple[str, str], str] = {
-            (found["id"], found["epoch"]): name for name in self._names if (found := _SAMPLE.fullmatch(name))
+            (match["id"], match["epoch"]): name for name in self._names if (match := _SAMPLE.fullmatch(name))
         }
         self.header: dict[str, Any] = {}
         for name in ("header.json", "_journal/start.json"):

@@ -41,15 +41,15 @@ class OpenFiles:
     def changes(self, call: CallStep, command: str, observation: str, state: dict[str, Any]) -> tuple[FileChanged, ...]:
         """The changes of a successful call."""
         folder = text_in(state, "working_dir")
-        found: tuple[FileChanged, ...] = ()
+        changes: tuple[FileChanged, ...] = ()
         if call.tool == "str_replace_editor":
-            found = self._text_edit(as_dict(call.input), folder)
+            changes = self._text_edit(as_dict(call.input), folder)
         elif call.tool in EDITS:
-            found = self._line_edit(call, command, observation, state, folder)
+            changes = self._line_edit(call, command, observation, state, folder)
         elif call.tool == "bash":
-            found = tuple(shell_writes(command, self._known, folder))
+            changes = tuple(shell_writes(command, self._known, folder))
         self._remember_window(observation, state)
-        return found
+        return changes
 
     def _line_edit(
         self, call: CallStep, command: str, observation: str, state: dict[str, Any], folder: str
@@ -97,19 +97,19 @@ class OpenFiles:
 
 def _window(observation: str) -> tuple[str, str | None]:
     """The path of the window in an observation, and the file's content if the window shows all of it."""
-    found = list(_WINDOW.finditer(observation.replace("\r\n", "\n")))
-    if not found:
+    matches = list(_WINDOW.finditer(observation.replace("\r\n", "\n")))
+    if not matches:
         return "", None
     lines: list[str] = []
-    for line in observation.replace("\r\n", "\n")[found[-1].end() :].lstrip("\n").split("\n"):
+    for line in observation.replace("\r\n", "\n")[matches[-1].end() :].lstrip("\n").split("\n"):
         if _CURSOR.match(line):
             continue
         numbered = _LINE.match(line)
         if numbered is None or int(numbered[1][:9]) != len(lines) + 1:
             break
         lines.append(numbered[2])
-    whole = bool(lines) and len(lines) == int(found[-1]["count"][:9])
-    return found[-1]["path"], "\n".join(lines) if whole else None
+    whole = bool(lines) and len(lines) == int(matches[-1]["count"][:9])
+    return matches[-1]["path"], "\n".join(lines) if whole else None
 
 
 def _counts(call: CallStep, command: str) -> tuple[int, int]:

@@ -44,9 +44,9 @@ _WRITES = frozenset({"write_to_file", "replace_in_file", "apply_diff", "insert_c
 def words_in(text: str) -> list[str]:
     """What the user said, in a message or in the result of a call."""
     found = [words for _, words in USER_WORDS.findall(text)]
-    if said := _JSON_WORDS.match(text):
+    if match := _JSON_WORDS.match(text):
         with contextlib.suppress(ValueError):
-            found.append(as_text(decode_json(said[1])).strip())
+            found.append(as_text(decode_json(match[1])).strip())
     return [words for words in found if words]
 
 
@@ -55,8 +55,8 @@ def xml_call(text: str) -> tuple[str, dict[str, Value]] | None:
     calls = list(_CALL.finditer(text))
     if not calls:
         return None
-    found = calls[-1]
-    return found[1], {name: value.strip("\n") for name, value in _ARGUMENT.findall(found[2])}
+    match = calls[-1]
+    return match[1], {name: value.strip("\n") for name, value in _ARGUMENT.findall(match[2])}
 
 
 class TextResults(msgspec.Struct):

@@ -188,8 +188,8 @@ class _Reader:
             if block.get("type") != "text":
                 other.append(block)
                 continue
-            if (found := _FOLDER.search(text)) and found[1] != self._folder:
-                self._folder = found[1]
+            if (match := _FOLDER.search(text)) and match[1] != self._folder:
+                self._folder = match[1]
                 yield st.LabelsStep({"project": self._folder})
             asked += words_in(text)
             text = USER_WORDS.sub("", _ENVIRONMENT.sub("", text)).strip()

@@ -91,8 +91,8 @@ def result_of(id: str, output: Any, details: dict[str, Any], tool: str) -> tuple
     code = _exit_code(text, metadata, details)
     outcome = _outcome(text, code, output, details, tool)
     seconds = metadata.get("duration_seconds") if isinstance(metadata, dict) else None
-    if seconds is None and (found := _WALL.search(text[:_HEADER_LENGTH])):
-        seconds = float(found[1])
+    if seconds is None and (match := _WALL.search(text[:_HEADER_LENGTH])):
+        seconds = float(match[1])
     about = _STATUS_LINES.match(text) if isinstance(plain, str) and metadata is None else None
     if about and _RUNNING not in about[0]:  # else the result comes later, for this session
         plain, metadata, text = text[about.end() :], {"about": about[0]}, text[about.end() :]
@@ -130,8 +130,8 @@ def _exit_code(text: str, metadata: Value, details: dict[str, Any]) -> int | Non
     if type(code) is int:
         return code
     head, marker, _ = text[:_HEADER_LENGTH].partition("\nOutput:")
-    found = _EXIT.search(head) if marker or head.startswith(("Exit code:", "Process exited")) else None
-    return int(found[1][:9]) if found else None
+    match = _EXIT.search(head) if marker or head.startswith(("Exit code:", "Process exited")) else None
+    return int(match[1][:9]) if match else None
 
 
 def _outcome(text: str, code: int | None, output: Any, details: dict[str, Any], tool: str) -> Outcome:

@@ -63,9 +63,9 @@ _ROLLOUT = re.compile(r"rollout-[\dT-]+?-([0-9a-f]{8}-[0-9a-f-]{27})")
 
 def find_in_home(home: Path) -> Iterator[Path]:
     folders = [home / ".codex", *moved_folders(home, "CODEX_HOME")]
-    found = list(files_in(folders, *(f"{each}/**/rollout-*.jsonl{end}" for each in _FOLDERS for end in ("", ".zst"))))
-    plain = set(found)
-    return (path for path in found if path.suffix != ".zst" or path.with_suffix("") not in plain)
+    paths = list(files_in(folders, *(f"{each}/**/rollout-*.jsonl{end}" for each in _FOLDERS for end in ("", ".zst"))))
+    plain = set(paths)
+    return (path for path in paths if path.suffix != ".zst" or path.with_suffix("") not in plain)
 
 
 def recognises(sample: Sample) -> bool:
@@ -85,8 +85,8 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
             meta = payload
         if meta or line.number > 100:
             break
-    named = _ROLLOUT.search(path.name)
-    origin = text_in(meta, "id") or (named[1] if named else path.name.split(".")[0])
+    match = _ROLLOUT.search(path.name)
+    origin = text_in(meta, "id") or (match[1] if match else path.name.split(".")[0])
     forked, parent = text_in(meta, "forked_from_id"), _parent(meta)
     labels = {
         "project": text_in(meta, "cwd"),

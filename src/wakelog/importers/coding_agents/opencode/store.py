@@ -126,8 +126,8 @@ def _exported_messages(messages: list[Any]) -> Iterator[StoredMessage]:
 
 def _database_sessions(path: Path) -> Iterator[StoredSession]:
     with open_database(path) as db:
-        found = list(_list_sessions(db, path))
-    yield from found
+        sessions = list(_list_sessions(db, path))
+    yield from sessions
 
 
 def _list_sessions(db: sqlite3.Connection, path: Path) -> Iterator[StoredSession]:
