@@ -43,10 +43,9 @@ from wakelog.model.trust import TRUSTS
 from wakelog.model.values import Value, check_text
 from wakelog.state.changes import StateChanges, open_changes
 from wakelog.state.effects import EventPlace, effect_of, write_effect
-from wakelog.state.fold import Fold, Undo
+from wakelog.state.fold import Fold, Undo, is_due
 from wakelog.state.patch import copy, equal
 from wakelog.state.rewind import restore, rewind_delta
-from wakelog.state.snapshots import is_due
 
 KNOWN_PAYLOADS = 1024
 """How many recent payloads a tip remembers at least. The same content again is stored as a reference to the first."""

@@ -12,7 +12,7 @@ from wakelog.cli.render.table import say_table
 from wakelog.cli.shell_completion import complete_setting
 from wakelog.cli.text import inert_line
 from wakelog.config import settings as config
-from wakelog.config.edit import write_setting
+from wakelog.config.settings import write_setting
 
 
 @click.group("config", invoke_without_command=True)
