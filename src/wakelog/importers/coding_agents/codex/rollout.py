@@ -29,7 +29,6 @@ from wakelog.importers.coding_agents.codex.calls import (
 from wakelog.importers.coding_agents.codex.forks import ReplayedHistory
 from wakelog.importers.coding_agents.codex.patch_envelope import PatchedFiles
 from wakelog.importers.coding_agents.codex.prompts import PromptQueue
-from wakelog.importers.coding_agents.codex.subagents import StartedSubagents
 from wakelog.importers.coding_agents.codex.usage import TokenCount
 from wakelog.importers.common.amounts import usage_sum
 from wakelog.importers.common.chat import blocks_text, call_block, text_block, thinking_block
@@ -45,6 +44,7 @@ from wakelog.importers.source.files import (
     moved_folders,
 )
 from wakelog.importers.source.timestamps import microseconds
+from wakelog.importers.steps import Outcome, ResultStep, ReturnStep
 from wakelog.model.json_fields import as_count, as_dict, as_list, dicts_in, text_in, without_fields
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
@@ -377,3 +377,35 @@ def _summary(payload: dict[str, Any]) -> Value:
         return payload["message"]
     texts = [blocks_text(item.get("content")) for item in dicts_in(payload.get("replacement_history"))]
     return next((t for t in reversed(texts) if t), "The summary is not readable in the transcript.")
+
+
+_NOTICE = re.compile(r"\s*<subagent_notification>\s*(\{.*\})\s*</subagent_notification>\s*$", re.DOTALL)
+_ENDS: dict[str, Outcome] = {
+    "completed": "succeeded",
+    "errored": "failed",
+    "interrupted": "interrupted",
+    "shutdown": "cancelled",
+}
+
+
+class StartedSubagents:
+    """Those that have not been told to have stopped."""
+
+    def __init__(self) -> None:
+        self._running: set[str] = set()
+
+    def note(self, result: ResultStep) -> ResultStep:
+        """Notes the sub-agent that a call started, if it did."""
+        if result.child:
+            self._running.add(result.child)
+        return result
+
+    def told(self, text: str) -> Iterator[ReturnStep]:
+        """The end of a sub-agent, if this is the notice of one."""
+        notice = _NOTICE.match(text)
+        about = as_dict(arguments_of(notice[1])) if notice else {}
+        child, status = text_in(about, "agent_path"), about.get("status")
+        name = status if isinstance(status, str) else next(iter(as_dict(status)), "")
+        if child in self._running and name in _ENDS:
+            self._running.remove(child)
+            yield ReturnStep(child, _ENDS[name], text_in(as_dict(status), name) or None)
