@@ -16,7 +16,7 @@ from wakelog.context.evicted_ranges import changes, merge_evictions
 from wakelog.context.handles import Evicted, output_key, read_evicted
 from wakelog.context.items import Item
 from wakelog.context.older_part import older_part
-from wakelog.context.sections import Teller
+from wakelog.context.sections import StateWriter
 from wakelog.context.shapes import Shape, shape_items
 from wakelog.context.token_budget import Fitted, fit
 from wakelog.context.token_count import Count, estimate
@@ -166,19 +166,19 @@ def durable_part(
 ) -> Fitted:
     """The durable state and the list of evictions as text: complete if it fits into half of the budget, else cut, with
     counts. In a resumed turn, what its earlier attempts left behind before `since` is omitted."""
-    teller = Teller(log, state, numbers=False, since=since)
+    writer = StateWriter(log, state, numbers=False, since=since)
     parts = [
-        teller.goal(),
-        teller.pending(),
-        teller.decisions(),
-        teller.facts(),
-        teller.dead_ends(),
-        teller.evicted(tuple(e for e in evicted if e.what != "compaction"), describe=False),
+        writer.goal(),
+        writer.pending(),
+        writer.decisions(),
+        writer.facts(),
+        writer.dead_ends(),
+        writer.evicted(tuple(e for e in evicted if e.what != "compaction"), describe=False),
     ]
     if not any(p.total for p in parts):
         return Fitted("", (), 0)
     room = EVERYTHING if budget is None else budget // 2
-    return fit(_HEAD, parts, room, count, rest=f"`wakelog state -s {teller.handle}`")
+    return fit(_HEAD, parts, room, count, rest=f"`wakelog state -s {writer.handle}`")
 
 
 def _least_size(window: Window, pinned: frozenset[str]) -> int:

@@ -33,7 +33,7 @@ LINE = 400
 """The maximum length of a line."""
 
 
-class Teller:
+class StateWriter:
     """Writes the parts of a state as lines. With `numbers`, lines name the events behind them.
 
     A model's window has no numbers, and omits what the open turn left behind before `since`: a resumed attempt must

@@ -71,7 +71,7 @@ def find_dead_ends(
 ) -> Iterator[Finding]:
     """The dead ends of a turn. A call that one is about is not given again."""
     known: set[int] = set()
-    findings = list(_told(blocks))
+    findings = list(_stated_dead_ends(blocks))
     has_failed = report is not None and report.kind == "reported same" and bool(report.before.changed)
     if report is not None and has_failed and _is_left(blocks):
         yield Finding("dead_end", report.span, report.span, score=SCORE_MIN, calls=report.before.changed)
@@ -91,7 +91,7 @@ def _is_left(blocks: Sequence[Block]) -> bool:
     return any(cue.search(s.text) for text in said for s in sentences_of(text)[:READ_MAX] for cue in cues_of_way)
 
 
-def _told(blocks: Sequence[Block]) -> Iterator[Finding]:
+def _stated_dead_ends(blocks: Sequence[Block]) -> Iterator[Finding]:
     """What the agent says it gives up."""
     last_place, last_words = -10, frozenset[str]()
     tried: Did | None = None
@@ -174,7 +174,7 @@ def _undone(steps: Sequence[TurnStep], past_turns: Sequence[HeardTurn]) -> Itera
         is_silent = bool(written) and is_undo(step) and not step.said and steps[n - 1].is_wrong
         if step.act not in ("write", "run") or not tried or not (is_silent or (words and _goes_on(step, words[1]))):
             continue
-        if words and any(failure_cues.SLIP.search(t.text) for _, t in step.told()):
+        if words and any(failure_cues.SLIP.search(t.text) for _, t in step.sentences()):
             continue  # the approach is the same, only written again
         undone = next((call.seq for call in reversed(written) if is_similar(call, step.call)), tried[-1])
         span = words[0].span(words[1].start, words[1].end) if words else TextSpan(step.call.seq, 0, 0, 0)
@@ -205,7 +205,8 @@ def find_taken_back(blocks: Sequence[Block], before: HeardTurn | None) -> Iterat
 def _goes_on(step: TurnStep, undoes: Sentence) -> bool:
     """Whether the agent also says what it does instead of what it takes back."""
     return bool(_AND.search(undoes.text)) or any(
-        s != undoes and cues.COMMITS.search(s.text) and not failure_cues.UNDOES.search(s.text) for _, s in step.told()
+        s != undoes and cues.COMMITS.search(s.text) and not failure_cues.UNDOES.search(s.text)
+        for _, s in step.sentences()
     )
 
 
@@ -222,7 +223,7 @@ def _failed_again(steps: Sequence[TurnStep]) -> Iterator[Finding]:
             tries.pop(target, None)  # it was only a slip
     for failed in tries.values():
         if len({s.call.batch for s in failed}) >= TRIES_MIN:
-            words = next((t for s in failed for t in s.told() if failure_cues.FAILED.search(t[1].text)), None)
+            words = next((t for s in failed for t in s.sentences() if failure_cues.FAILED.search(t[1].text)), None)
             span = words[0].span(words[1].start, words[1].end) if words else TextSpan(failed[0].call.seq, 0, 0, 0)
             calls = tuple(s.call.seq for s in failed)
             yield Finding("dead_end", span, span if words else None, SCORE_MIN, calls, "" if words else "failed again")

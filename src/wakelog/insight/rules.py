@@ -13,7 +13,7 @@ import msgspec
 
 from wakelog.insight import failure_cues
 from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
-from wakelog.insight.changes import WorkReport, find_changes, find_told_changes
+from wakelog.insight.changes import WorkReport, find_announced_changes, find_changes
 from wakelog.insight.checks import find_checks, find_files
 from wakelog.insight.corrections import find_corrections
 from wakelog.insight.dead_ends import find_dead_ends, find_taken_back
@@ -33,7 +33,7 @@ class Carry(msgspec.Struct):
     """What the rules need to know about the turns before a turn."""
 
     goal: Finding | None = None
-    heard: tuple[HeardTurn, ...] = ()
+    past_turns: tuple[HeardTurn, ...] = ()
     """The last turns, the oldest first."""
 
 
@@ -55,22 +55,22 @@ def find_goal_and_reactions(
 def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
     """The findings of one turn. `carry` comes from the turn before and is updated for the next one."""
     findings: list[Finding] = []
-    goal, reactions = find_goal_and_reactions(turn, carry.goal, carry.heard)
+    goal, reactions = find_goal_and_reactions(turn, carry.goal, carry.past_turns)
     if goal is not None:
         findings.append(goal)
         findings += reactions
-        findings += find_preferences(turn, carry.heard)
+        findings += find_preferences(turn, carry.past_turns)
         carry.goal = goal
-    failures = list(find_failures(turn, reactions[0] if reactions else None, carry.heard))
+    failures = list(find_failures(turn, reactions[0] if reactions else None, carry.past_turns))
     changes = frozenset(f.span for f in failures if f.kind == "approach_change" and f.score >= SURE_CHANGE)
-    findings += find_decisions(turn, carry.heard, changes)
+    findings += find_decisions(turn, carry.past_turns, changes)
     findings += failures
     findings += find_pending(turn)
     findings += find_checks(turn)
     findings += find_files(turn)
     if not is_derivable(turn):
         findings.append(Finding("not_derived", TextSpan(0, 0, 0, 0), detail="language"))
-    carry.heard = (*carry.heard, heard_of(turn))[-TURNS_HEARD:]
+    carry.past_turns = (*carry.past_turns, heard_of(turn))[-TURNS_HEARD:]
     return findings
 
 
@@ -101,7 +101,7 @@ def find_failures(
     if steps:
         yield from find_changes(steps, report)
     else:
-        yield from find_told_changes(turn.blocks, report)
+        yield from find_announced_changes(turn.blocks, report)
     yield from find_taken_back(turn.blocks, before)
     yield from find_dead_ends(turn.blocks, steps, report, past_turns)
 

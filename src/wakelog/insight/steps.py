@@ -47,7 +47,7 @@ class TurnStep(msgspec.Struct, frozen=True):
     is_wrong: bool
     """Whether it failed itself, not only because a parallel one did."""
 
-    def told(self) -> Iterator[tuple[SpokenText, Sentence]]:
+    def sentences(self) -> Iterator[tuple[SpokenText, Sentence]]:
         """The sentences before the call; of a long text only the last ones."""
         for spoken in self.said:
             sentences = sentences_of(spoken.text)

@@ -227,7 +227,7 @@ def resume_command(
         )
     if is_lifted:
         found.life.unpause(host=socket.gethostname(), why=why)
-    data = _standing_data(found, is_lifted or is_left)
+    data = _status_data(found, is_lifted or is_left)
     ctx.answer("resume", data, lambda: _show(ctx, data))
 
 
@@ -249,7 +249,7 @@ def _continue_in_agent(ctx: CommandContext, session: Session[Any], wanted: str, 
     run(found)
 
 
-def _standing_data(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
+def _status_data(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
     state, head = session.log.state(), session.head
     words = _last_words(session)
     return {

@@ -11,7 +11,7 @@ import click
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import named_session, session_argument
-from wakelog.cli.render.flags import COLORS, FLAG_COLUMNS, SEVERITIES, StandingFlag, flag_cells, flags_of, plain_flag
+from wakelog.cli.render.flags import COLORS, FLAG_COLUMNS, SEVERITIES, RaisedFlag, flag_cells, flags_of, plain_flag
 from wakelog.cli.render.sessions import handle, identity, label
 from wakelog.cli.render.table import lay_out, say_table
 from wakelog.cli.text import clock, fit, glyph, inert, inert_line, pad, pluralize, width
@@ -78,35 +78,35 @@ def watch_command(
 def _once(ctx: CommandContext, watcher: Watcher, chosen: Session[Any] | None, everything: bool, dry_run: bool) -> int:
     raised = [*_findings(ctx, watcher.look()), *_findings(ctx, watcher.tick())]
     new = {(r.session, r.finding.flag) for r in raised}
-    found = {(s.id, flag.name): (s, flag) for s, flag in _standing(ctx, chosen, everything)}
+    found = {(s.id, flag.name): (s, flag) for s, flag in _raised_flags(ctx, chosen, everything)}
     for result in raised if dry_run else ():
         key = (result.session, result.finding.flag)
         if result.finding.is_over:
             found.pop(key, None)
         else:
             found[key] = (ctx.store.resume(result.session), _flag(result))
-    standing = dict(sorted(found.items(), key=lambda item: SEVERITIES.index(item[1][1].severity)))
+    flags = dict(sorted(found.items(), key=lambda item: SEVERITIES.index(item[1][1].severity)))
 
     def human() -> None:
-        rows = [flag_cells(ctx, str(s), flag) for s, flag in standing.values()]
+        rows = [flag_cells(ctx, str(s), flag) for s, flag in flags.values()]
         if rows:
             say_table(ctx, FLAG_COLUMNS, rows)
-        count = len(new & set(standing))
-        ctx.say(f"{pluralize(len(standing), 'flag')}, {count} of them new" if standing else "no problems found")
+        count = len(new & set(flags))
+        ctx.say(f"{pluralize(len(flags), 'flag')}, {count} of them new" if flags else "no problems found")
         for session in [r.session for r in raised if r.has_paused]:
             ctx.say(f"{inert_line(ctx.name_of(session))} is paused")
 
-    data = [{**plain_flag(s, flag), "is_new": key in new} for key, (s, flag) in standing.items()]
+    data = [{**plain_flag(s, flag), "is_new": key in new} for key, (s, flag) in flags.items()]
     ctx.answer("watch", data, human)
-    if standing and not dry_run:
-        first, flag = next(iter(standing.values()))
+    if flags and not dry_run:
+        first, flag = next(iter(flags.values()))
         ctx.suggest(f"wakelog log {handle(first)} --events", f"wakelog flag clear {handle(first)} {flag.name} -m …")
-    return NO if standing else 0
+    return NO if flags else 0
 
 
-def _standing(
+def _raised_flags(
     ctx: CommandContext, chosen: Session[Any] | None, everything: bool
-) -> Iterator[tuple[Session[Any], StandingFlag]]:
+) -> Iterator[tuple[Session[Any], RaisedFlag]]:
     """The raised flags of the chosen session, or of all. A session that cannot be read is reported and left out."""
     if chosen is not None:
         yield from ((chosen, flag) for flag in flags_of(chosen))
@@ -168,9 +168,9 @@ def _say_finding(ctx: CommandContext, result: RaisedFinding) -> None:
     ctx.flush()
 
 
-def _flag(result: RaisedFinding) -> StandingFlag:
+def _flag(result: RaisedFinding) -> RaisedFlag:
     finding = result.finding
-    return StandingFlag(
+    return RaisedFlag(
         name=finding.flag,
         rule=result.rule,
         severity=finding.severity,
@@ -206,7 +206,7 @@ def ls(ctx: CommandContext, session: str, everything: bool) -> int:
       wakelog flag ls --json
     """
     chosen = ctx.session(session) if session or ctx.names_session else None
-    found = [*_standing(ctx, chosen, everything)]
+    found = [*_raised_flags(ctx, chosen, everything)]
     rows = [flag_cells(ctx, str(s), flag) for s, flag in found]
     data = [plain_flag(s, flag) for s, flag in found]
     return ctx.answer_found("flags", data, data, lambda: lay_out(ctx, FLAG_COLUMNS, rows), "no flag is raised")

@@ -70,12 +70,12 @@ def insight_lines(
     they are derived."""
     wanted = tuple(kinds) or tuple(TITLES)
     items = _once([item for item in insight.items if item.kind in wanted and item.kind in TITLES])
-    told: set[str] = set()
+    quotes: set[str] = set()
     for kind in TITLES:
         for item in items:
             if item.kind == kind:
-                yield from _item_lines(ctx, item, indent, told)
-                told.add(item.quote)
+                yield from _item_lines(ctx, item, indent, quotes)
+                quotes.add(item.quote)
     checks = insight.of("check") if files or "check" in wanted else ()
     writes = insight.of("file") if files else ()
     if checks:
@@ -89,8 +89,8 @@ def insight_lines(
 
 def _once(items: list[InsightItem]) -> list[InsightItem]:
     """Without decisions whose words are already shown as a change of approach or a dead end."""
-    told = {(item.seq, item.quote) for item in items if item.kind in ("approach_change", "dead_end")}
-    return [item for item in items if item.kind != "decision" or (item.seq, item.quote) not in told]
+    quotes = {(item.seq, item.quote) for item in items if item.kind in ("approach_change", "dead_end")}
+    return [item for item in items if item.kind != "decision" or (item.seq, item.quote) not in quotes]
 
 
 def footer_line(ctx: CommandContext, insight: Insight, indent: str = "  ") -> str:
@@ -106,14 +106,14 @@ def _title(ctx: CommandContext, word: str) -> str:
     return ctx.style(f"{word:<{_MARGIN}}", dim=True)
 
 
-def _item_lines(ctx: CommandContext, item: InsightItem, indent: str, told: Collection[str]) -> Iterator[str]:
-    """The lines of an item. Words that were shown before (`told`) are no reason again."""
+def _item_lines(ctx: CommandContext, item: InsightItem, indent: str, quotes: Collection[str]) -> Iterator[str]:
+    """The lines of an item. Words that were shown before (`quotes`) are no reason again."""
     room = max(16, ctx.columns - len(indent) - _MARGIN - 4 - len(item.id))
-    first, *rest = _wrap(_words(item, told), room)
+    first, *rest = _wrap(_words(item, quotes), room)
     yield f"{indent}{_title(ctx, TITLES[item.kind])}~ {pad(first, room)}  {ctx.style(item.id, fg='cyan')}"
     under = f"{indent}{' ' * _MARGIN}  "
     yield from (f"{under}{line}" for line in rest)
-    if item.reason and item.reason not in (item.quote, *told) and item.kind != "goal":
+    if item.reason and item.reason not in (item.quote, *quotes) and item.kind != "goal":
         first, *rest = _wrap(_quoted(item.reason), room - 4)
         yield f"{under}{ctx.style('why', dim=True)} {first}"
         yield from (f"{under}    {line}" for line in rest)
@@ -125,11 +125,11 @@ def _wrap(text: str, room: int) -> list[str]:
     return [fit(line, room) for line in lines] or [""]
 
 
-def _words(item: InsightItem, told: Collection[str]) -> str:
+def _words(item: InsightItem, quotes: Collection[str]) -> str:
     note = item.note.replace("→", glyph("arrow"))
     for path in item.files:
         note = note.replace(path, fit_path(path, _PATH_MAX))
-    if item.open_items or not item.quote or (note and item.quote in told):
+    if item.open_items or not item.quote or (note and item.quote in quotes):
         return note
     if item.result == "carried" and item.reason:
         return f"{_quoted(item.quote)}, going on with {_quoted(item.reason)}"

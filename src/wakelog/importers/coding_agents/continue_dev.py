@@ -101,11 +101,11 @@ class _Reader:
             function = as_dict(call.get("function"))
             tool, given = text_in(function, "name") or "unknown", json_or_text(function.get("arguments"))
             calls.append(st.CallStep(id or f"{own}-{len(calls)}", tool, given, effect_of(tool, given), group=own))
-        said = [text_block(text)] if (text := text_of(message.get("content"))) else []
-        said += [call_block(call.id, call.tool) for call in calls]
+        blocks = [text_block(text)] if (text := text_of(message.get("content"))) else []
+        blocks += [call_block(call.id, call.tool) for call in calls]
         usage, cost, model = _usage(as_dict(message.get("usage")))
         is_last = not calls
-        yield "reply", st.ReplyStep(own, said, model=model, usage=usage, cost_micros=cost, is_last=is_last)
+        yield "reply", st.ReplyStep(own, blocks, model=model, usage=usage, cost_micros=cost, is_last=is_last)
         for ask in calls:
             yield f"ask/{ask.id}", ask
         by_id = {ask.id: ask for ask in calls}
@@ -139,7 +139,7 @@ def _states(item: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _usage(given: dict[str, Any]) -> tuple[Usage, int, str]:
     cached = tokens(as_dict(given.get("prompt_tokens_details")).get("cached_tokens"))
-    heard = tokens(given.get("prompt_tokens"))
-    usage = Usage(input=max(0, heard - cached), cache_read=cached, output=tokens(given.get("completion_tokens")))
+    tokens_in = tokens(given.get("prompt_tokens"))
+    usage = Usage(input=max(0, tokens_in - cached), cache_read=cached, output=tokens(given.get("completion_tokens")))
     cents = given.get("cost_cents")
     return usage, micros(cents / 100 if isinstance(cents, int | float) else 0), text_in(given, "model")

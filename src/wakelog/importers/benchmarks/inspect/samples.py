@@ -320,8 +320,8 @@ def label_of(score: Any) -> str:
 
 
 def _verdict(score: dict[str, Any], name: str) -> str:
-    said = text_in(score, "explanation") or text_in(score, "answer")
-    return f"{name or 'score'} {label_of(score)}" + (f": {said[: st.ERROR_MAX]}" if said else "")
+    reason = text_in(score, "explanation") or text_in(score, "answer")
+    return f"{name or 'score'} {label_of(score)}" + (f": {reason[: st.ERROR_MAX]}" if reason else "")
 
 
 def _message_key(message: dict[str, Any]) -> str:
@@ -330,26 +330,26 @@ def _message_key(message: dict[str, Any]) -> str:
 
 
 def _usage(given: dict[str, Any]) -> Usage:
-    heard, said = count_in(given, "input_tokens"), count_in(given, "output_tokens")
+    tokens_in, tokens_out = count_in(given, "input_tokens"), count_in(given, "output_tokens")
     read, written = count_in(given, "input_tokens_cache_read"), count_in(given, "input_tokens_cache_write")
-    thought = min(said, count_in(given, "reasoning_tokens"))
+    thought = min(tokens_out, count_in(given, "reasoning_tokens"))
     # Some providers include cached tokens in the input, some do not. The total tells which.
-    if count_in(given, "total_tokens") == heard + said:
-        heard = max(0, heard - read - written)
-    return Usage(input=heard, cache_read=read, cache_write=written, output=said - thought, reasoning=thought)
+    if count_in(given, "total_tokens") == tokens_in + tokens_out:
+        tokens_in = max(0, tokens_in - read - written)
+    return Usage(input=tokens_in, cache_read=read, cache_write=written, output=tokens_out - thought, reasoning=thought)
 
 
 def _outcome(error: Any) -> tuple[st.Outcome, str]:
     if not error:
         return "succeeded", ""
     about = as_dict(error)
-    said = (text_in(about, "message") or as_text(error))[: st.ERROR_MAX]
+    message = (text_in(about, "message") or as_text(error))[: st.ERROR_MAX]
     match about.get("type"):
         case "timeout":
-            return "timed_out", said
+            return "timed_out", message
         case "approval":
-            return "denied", said
-    return "failed", said
+            return "denied", message
+    return "failed", message
 
 
 def _rest(event: dict[str, Any]) -> dict[str, Any]:

@@ -245,7 +245,7 @@ def _thoughts(thoughts: Any) -> Iterator[str]:
 def _usage(given: Any) -> Usage:
     if not isinstance(given, dict):
         return Usage()
-    heard, cached, tool, said, thought = (
+    tokens_in, cached, tool, tokens_out, thought = (
         tokens(given.get(key)) for key in ("input", "cached", "tool", "output", "thoughts")
     )
-    return Usage(input=max(0, heard - cached) + tool, cache_read=cached, output=said, reasoning=thought)
+    return Usage(input=max(0, tokens_in - cached) + tool, cache_read=cached, output=tokens_out, reasoning=thought)

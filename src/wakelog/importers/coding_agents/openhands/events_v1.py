@@ -198,7 +198,7 @@ def _total_cost(stats: Any) -> tuple[Usage, int]:
         cost += micros(metrics.get("accumulated_cost"))
         more = as_dict(metrics.get("accumulated_token_usage"))
         cached, written = count_in(more, "cache_read_tokens"), count_in(more, "cache_write_tokens")
-        heard = max(0, count_in(more, "prompt_tokens") - cached - written)
-        said = count_in(more, "completion_tokens")
-        used = usage_sum(used, Usage(input=heard, cache_read=cached, cache_write=written, output=said))
+        tokens_in = max(0, count_in(more, "prompt_tokens") - cached - written)
+        tokens_out = count_in(more, "completion_tokens")
+        used = usage_sum(used, Usage(input=tokens_in, cache_read=cached, cache_write=written, output=tokens_out))
     return used, cost

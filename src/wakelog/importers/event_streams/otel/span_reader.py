@@ -239,9 +239,9 @@ def _blocks(parts: list[dict[str, Any]]) -> list[dict[str, Value]]:
 
 
 def _usage(about: dict[str, Any]) -> Usage:
-    heard, said = _count(about, "input_tokens"), _count(about, "output_tokens")
+    tokens_in, tokens_out = _count(about, "input_tokens"), _count(about, "output_tokens")
     read, written = _count(about, "cache_read.input_tokens"), _count(about, "cache_creation.input_tokens")
-    return Usage(input=max(0, heard - read - written), cache_read=read, cache_write=written, output=said)
+    return Usage(input=max(0, tokens_in - read - written), cache_read=read, cache_write=written, output=tokens_out)
 
 
 def _count(about: dict[str, Any], name: str) -> int:

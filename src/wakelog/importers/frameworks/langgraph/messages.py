@@ -38,8 +38,8 @@ def has_next(values: dict[str, Any], updated: list[str]) -> bool:
 
 
 def reply_of(item: dict[str, Value]) -> ModelReply:
-    said, asked = item["content"], item.get("tool_calls")
-    content = list(said) if type(said) is list else [text_block(said)] if said else []
+    text, asked = item["content"], item.get("tool_calls")
+    content = list(text) if type(text) is list else [text_block(text)] if text else []
     calls = [call for call in dicts_in(asked) if type(call.get("name")) is str and type(call.get("id")) is str]
     known = {block.get("id") for block in dicts_in(content)}
     content += [call_block(c["id"], c["name"]) for c in calls if c["id"] not in known]
@@ -73,9 +73,9 @@ def usage_of_message(item: dict[str, Value]) -> Usage:
     given = item.get("usage_metadata")
     if type(given) is not dict:
         return Usage()
-    heard, said = given.get("input_token_details"), given.get("output_token_details")
-    read, written = count_in(as_dict(heard), "cache_read"), count_in(as_dict(heard), "cache_creation")
-    thought = count_in(as_dict(said), "reasoning")
+    details_in, details_out = given.get("input_token_details"), given.get("output_token_details")
+    read, written = count_in(as_dict(details_in), "cache_read"), count_in(as_dict(details_in), "cache_creation")
+    thought = count_in(as_dict(details_out), "reasoning")
     return Usage(
         input=max(0, count_in(given, "input_tokens") - read - written),
         cache_read=read,
