@@ -16,7 +16,7 @@ from wakelog.errors import NotFoundError, UnsupportedError, WakelogError
 
 MAGIC = b"WLE1"
 NOT_AT_HAND, DELETED = "content-encrypted", "content-key-deleted"
-"""The kinds of the errors for content whose key is not at hand, or was deleted."""
+"""The kinds of the errors for content whose key is not available, or was deleted."""
 ENCRYPTED, ERASED = "this content is encrypted", "this content was erased"
 """How their messages begin."""
 HINT = "name the store's key: WAKELOG_ENCRYPTION_KEY=file:PATH, env:NAME, keyring:SERVICE/NAME or command:CMD"
@@ -65,7 +65,7 @@ def refusal(envelope: bytes) -> WakelogError:
             hint="it cannot be read any more; wakelog verify still checks the chain",
         )
     return UnsupportedError(
-        f"{ENCRYPTED} with the key {key_id_of(envelope)}, which is not at hand",
+        f"{ENCRYPTED} with the key {key_id_of(envelope)}, which is not available",
         kind="content-encrypted",
         hint=HINT,
     )

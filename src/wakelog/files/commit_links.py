@@ -1,7 +1,7 @@
 """Which git commits contain the work of which turns.
 
 There are three kinds of evidence, the strongest first. `recorded`: a recorded call made the commit, and its output
-names it. `matched`: the commit has a file exactly as a turn left it (same hash), whoever committed it. `derived`: the
+names it. `matched`: the commit has a file exactly as a turn left it (same hash), in a commit by anyone. `derived`: the
 commit was made during a turn and has a file that the turn had changed before; that is likely, not certain.
 """
 

@@ -2,7 +2,7 @@
 
 Every file that was changed after the point counts, whether the change is in view or not. The plan compares what the
 file was then, what it is now according to the log, and what it really is. It is replaced only if the last two agree. If
-somebody edited it since, it is a conflict and stays as it is. If the log does not have the old content, it is unknown,
+it was edited since, it is a conflict and stays as it is. If the log does not have the old content, it is unknown,
 with the reason. Calls whose changes were not captured are listed too.
 """
 
@@ -38,7 +38,7 @@ class FileStep(msgspec.Struct, frozen=True):
     """What would be done to one file.
 
     `restore` and `delete` change it. `already` means that it is already right. The others leave it alone: `conflict`,
-    somebody edited it; `unknown`, the log does not have its content; `ignored`, git ignores it, so it was not captured.
+    it was edited; `unknown`, the log does not have its content; `ignored`, git ignores it, so it was not captured.
     """
 
     path: str

@@ -1,9 +1,9 @@
 """Checks an index against the log: the log is projected again, and the two results are compared row by row.
 
-An index is a cache without hashes, so anybody who can write it can forge a row. Only the log can show that. The second
-projection is a temporary file. An index in a file is compared by its views, row by row as they are read. An index in a
-shared database has no views, so there the tables are compared, a session at a time. The numbers of sessions differ
-between two projections: they are left out, or replaced by the ids.
+An index is a cache without hashes, so every process that can write it can forge a row. Only the log can show that. The
+second projection is a temporary file. An index in a file is compared by its views, row by row as they are read. An
+index in a shared database has no views, so there the tables are compared, a session at a time. The numbers of sessions
+differ between two projections: they are left out, or replaced by the ids.
 """
 
 from __future__ import annotations

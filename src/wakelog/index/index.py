@@ -9,7 +9,7 @@ up to date from its own watermark, in batches of one transaction; then the curso
 between loses at most one batch. Several processes may do this at once. Each batch is made under the write lock; a
 process that finds a moved cursor starts again and skips what is already projected.
 
-**Words** of a file follow when somebody searches (word_backlog.py): other questions do not wait for them.
+**Words** of a file are indexed by the first search (word_backlog.py): other questions do not wait for them.
 
 **The same log?** A log file may have been restored from a backup. When the index is opened, it looks for the newest
 commit it has read. If the log does not have that commit, the index is rebuilt.

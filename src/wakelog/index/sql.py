@@ -1,6 +1,6 @@
 """Read-only SQL over the documented views (docs/reference/views.md).
 
-The statement comes from somebody else, perhaps a model. So it runs on a connection that can only read the views:
+The statement may come from a model. So it runs on a connection that can only read the views:
 
 - opened read-only, with `query_only`, `defensive` and an untrusted schema; no attached databases, no extensions;
 - an authoriser that allows it to select, call functions, recurse, and read the views and their tables through them; not

@@ -300,8 +300,8 @@ class _Walk:
         self._summary(commit, entries)
 
     def _hole(self, hole: Hole, commit: Commit | None = None) -> None:
-        """Reports an unreadable commit. The walk goes on after it without a state, and without the chain's hash unless
-        the damaged commit still has it."""
+        """Reports an unreadable commit. The walk continues after it without a state, and without the chain's hash
+        unless the damaged commit still has it."""
         self.lost += hole.last - self.seq
         if commit is None and hole.why.endswith("missing"):
             self.completeness.append(Fault(hole.first, hole.why))

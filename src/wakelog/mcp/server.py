@@ -1,7 +1,7 @@
 """The MCP server: tools, resources and prompts over one store, on the official SDK.
 
 stdout carries only the protocol. Resources are read through the same verbs as everything else. A follower of the store
-notifies subscribers when a resource may have changed, whoever changed it.
+notifies subscribers when a resource may have changed, by any writer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a rule is: it reads events in order and reports what somebody should see.
+"""What a rule is: it reads events in order and reports what needs attention.
 
 A rule is pure and incremental. It gets each event once, in order, with a view of what came before (session_view.py),
 and keeps the little memory it needs in itself. So the same rule runs beside a working agent, over a session that ended
@@ -33,7 +33,7 @@ from wakelog.user_code import load_attribute
 
 
 class RuleFinding(msgspec.Struct, frozen=True):
-    """Something that somebody should see. `flag` is its key: a new finding with the same key replaces the old one.
+    """Something that needs attention. `flag` is its key: a new finding with the same key replaces the old one.
 
     `pause` asks for the session to be paused; the monitor decides. With `is_over` the flag is cleared, and `message`
     says why.

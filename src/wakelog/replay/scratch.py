@@ -213,4 +213,4 @@ class ScratchEngine:
             return self._news.wait_for(lambda: self._head.seq > after, timeout_s)
 
     def close(self) -> None:
-        """The engine below belongs to somebody else."""
+        """The engine below belongs to the caller."""

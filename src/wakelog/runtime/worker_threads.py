@@ -161,7 +161,7 @@ class WorkerThreads:
             self._threads.discard(threading.current_thread())
 
     def _next(self, inbox: _Inbox) -> tuple[ThreadCall[Any], _Lane] | None:
-        """The next call; None when there was none for long, or the process ends."""
+        """The next call; None after a long wait without one, or when the process ends."""
         try:
             return inbox.get(timeout=self._idle_s)
         except Empty:

@@ -186,7 +186,7 @@ def erase_all(
     dry_run: bool = False,
 ) -> Erasure:
     """Erases events of several sessions everywhere; with `dry_run`, only says what that would do. `seqs` are by the
-    session that stores them; `logs` are at hand to read them. Raises before anything is erased if a session is under a
+    session that stores them; `logs` are used to read them. Raises before anything is erased if a session is under a
     legal hold."""
     refuse_any_held(store, seqs)
     readers = {segment.session: log for log in logs for segment in log.segments}

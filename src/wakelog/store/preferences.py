@@ -44,7 +44,7 @@ _KINDS = ("preference", "correction", "redirect")
 
 
 class Preference(msgspec.Struct, frozen=True):
-    """What somebody wants."""
+    """What the user wants."""
 
     id: str
     text: str

@@ -98,7 +98,7 @@ def _ends(log: Log, text: str, head: Head) -> tuple[Range, Range]:
 
 
 def resolve_change(log: Log, where: Seq | str | None) -> tuple[Seq, Seq]:
-    """The two points to compare when somebody asks what changed at a position.
+    """The two points to compare for the question what changed at a position.
 
     A turn, an attempt, an event or a commit: from before it to its end. A range @2..@5: from the end of the first to
     the end of the last. A time, a checkpoint, or @0: from there to now. None or @: the last turn.

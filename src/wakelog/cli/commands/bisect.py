@@ -86,8 +86,8 @@ def _add_verdict(verdict: Mark, text: str) -> None:
         return _answer(ctx, ctx.store.resume(search.session), search)
 
 
-_add_verdict("good", "Mark the point to test as good, and go on.")
-_add_verdict("bad", "Mark the point to test as bad, and go on.")
+_add_verdict("good", "Mark the point to test as good, and continue.")
+_add_verdict("bad", "Mark the point to test as bad, and continue.")
 _add_verdict("skip", "Skip a point that cannot be tested. Another one near it is next.")
 
 

@@ -287,7 +287,7 @@ def _import_transcript(
     progress(max(0, transcript.size - (progress.count - before)))
     result = _result(report)
     if (framework := FRAMEWORKS.get(transcript.format)) and not dry_run:
-        why = f"to go on with them in {framework.title}, install it beside wakelog and import again"
+        why = f"to continue them in {framework.title}, install it beside wakelog and import again"
         result = msgspec.structs.replace(result, warning=f"for reading; {why}: pip install {framework.install}")
     return result
 

@@ -210,7 +210,7 @@ def _reference(reference: Reference) -> str:
 
 @click.command("replay")
 @place_argument()
-@click.option("--from", "start", default="", metavar="SEL", help="Start here, and go on to the end of SEL.")
+@click.option("--from", "start", default="", metavar="SEL", help="Start here, and continue to the end of SEL.")
 @click.option(
     "--mode",
     type=click.Choice(["strict", "fill", "live"]),

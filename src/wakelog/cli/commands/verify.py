@@ -186,7 +186,7 @@ def _show(ctx: CommandContext, report: VerifyReport, *, failed: bool = False) ->
     gone = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in report.scope.items() if count)
     ctx.say(f"    {'scope':<13}{'everything is there' if not gone else f'not checkable: {gone}'}")
     if report.scope.get("encrypted"):
-        text = "the key is not at hand: headers, chain and order were checked, the content was not"
+        text = "the key is not available: headers, chain and order were checked, the content was not"
         ctx.say(f"    {'encrypted':<13}{text}")
     if report.scope.get("key_deleted"):
         ctx.say(f"    {'erased':<13}its key was deleted: headers, chain and order were checked, the content is gone")

@@ -185,8 +185,8 @@ def _flag(result: RaisedFinding) -> RaisedFlag:
 
 @click.group("flag")
 def flag_command() -> None:
-    """List, raise and clear flags. A flag points at something in a session that somebody should see. Rules raise flags
-    (`wakelog watch`), and so can you. A flag stays until it no longer applies or somebody clears it.
+    """List, raise and clear flags. A flag points at something in a session that needs attention. Rules raise flags
+    (`wakelog watch`), and so can you. A flag stays until it no longer applies or is cleared.
 
     Examples:
       wakelog flag ls

@@ -289,7 +289,7 @@ def _say_kept(ctx: CommandContext, words: str, kept: Iterable[Kept]) -> None:
 @click.option("--dry-run", is_flag=True, help="Show what would be trusted, and write nothing.")
 @common
 def endorse_command(ctx: CommandContext, whats: tuple[str, ...], why: str, by: str, dry_run: bool) -> None:
-    """Record that somebody checked events and trusts them. From now on they count as trusted, and so does everything
+    """Record that a person checked events and trusts them. From now on they count as trusted, and so does everything
     that depends on nothing else that is untrusted. `wakelog invalidate` reverts it.
 
     Examples:

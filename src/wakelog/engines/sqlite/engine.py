@@ -263,7 +263,7 @@ class SqliteEngine:
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
         rows: Any = self._read(lambda db: db.execute(_CHANGES, (int(cursor or 0), limit)).fetchall())
-        # A damaged row may have no seq. `verify` of its session reports it; the feed goes on with the others.
+        # A damaged row may have no seq. `verify` of its session reports it; the feed continues with the others.
         return [FeedChange(SessionId(session), seq, str(at)) for session, seq, at in rows if type(seq) is int]
 
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:

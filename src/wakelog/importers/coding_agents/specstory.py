@@ -1,7 +1,7 @@
 """SpecStory: Markdown files in `.specstory/history`, made from the sessions of Cursor, Claude Code, Codex and others.
 
 A line like `_**User (time)**_` or `_**Agent (model time)**_` begins what one of the two says. In between are texts,
-thinking and calls; each is a record. SpecStory writes the file anew as the session grows, so the last record may still
+thinking and calls; each is a record. SpecStory rewrites the file as the session grows, so the last record may still
 change. Older files write a call as a line `Tool use: **name**` up to the next rule, newer ones as a `<tool-use>`
 element. What is in a call is meant for people: its command, path and result are found by their place.
 """

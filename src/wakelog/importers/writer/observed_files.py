@@ -1,4 +1,4 @@
-"""File changes that somebody else than the transcript observed, and the calls that they belong to.
+"""File changes that hooks observed, and the calls that they belong to.
 
 Hooks report them by the call's id. Gemini CLI gives its hooks no ids, so there a call is the first, second ... call of
 its command among those that are new.
