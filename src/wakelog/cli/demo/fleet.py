@@ -1,4 +1,4 @@
-"""`fleet`: 40 sessions in the middle of a night: most are fine, some need somebody."""
+"""`fleet`: 40 sessions in the middle of a night: most are fine, some need attention."""
 
 from __future__ import annotations
 
