@@ -83,20 +83,20 @@ def _from_keyring(place: str) -> str:
     except ImportError as exc:
         raise missing_extra("the system's keyring needs the library keyring", "keyring") from exc
     try:
-        found = keyring.get_password(service, name)
+        password = keyring.get_password(service, name)
     except Exception as exc:  # a backend is foreign code and may raise anything
         raise UnavailableError(
             f"the system's keyring did not answer: {type(exc).__name__}",
             kind="secret-not-found",
             hint="unlock it, or " + HINT,
         ) from exc
-    if not found:
+    if not password:
         raise NotFoundError(
             f"the system's keyring has nothing under {place}",
             kind="secret-not-found",
             hint=f"keyring set {service} {name}",
         )
-    return str(found)
+    return str(password)
 
 
 def _from_command(command: str) -> str:

@@ -305,10 +305,10 @@ def find_subject_in(ctx: CommandContext, front: str, text: str, at: str = "") ->
             f"{front} is more than a session and a point", kind="bad-selector", hint=f"{place.named or '@5'} {text}"
         )
     ctx.use_session(place.session)
-    found = find_subject(ctx, text, at or place.text)
-    if found.session.id != place.session.id:
+    subject = find_subject(ctx, text, at or place.text)
+    if subject.session.id != place.session.id:
         raise InvalidInputError(f"{text} names another session than {front}", kind="bad-selector", hint="name it once")
-    return found
+    return subject
 
 
 def _find_at(ctx: CommandContext, session: Session[Any], at: str) -> Seq | None:

@@ -234,8 +234,8 @@ def user_prices() -> Prices:
 
 def user_file(environ: Mapping[str, str] | None = None) -> Path:
     environ = os.environ if environ is None else environ
-    if named := environ.get("WAKELOG_CONFIG"):
-        return Path(named).expanduser()
+    if wakelog_config := environ.get("WAKELOG_CONFIG"):
+        return Path(wakelog_config).expanduser()
     return Path(user_folder("config")) / "config.toml"
 
 

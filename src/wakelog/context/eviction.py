@@ -87,17 +87,17 @@ def _covering(window: Window, evicted: Sequence[Evicted], key: str) -> Evicted |
             each.what == "range" and first and each.first <= first and last <= each.last
         ):
             return each
-    named = parse_item(key)
-    whole = item_key(named[0]) if named and named[1] else ""
+    item = parse_item(key)
+    whole = item_key(item[0]) if item and item[1] else ""
     return next((e for e in evicted if whole and e.key == whole), None)
 
 
 def _place_of(window: Window, key: str) -> tuple[Seq, Seq]:
     """The first and last event of the item that a key names; a summary is where its range began. Zeros if unknown."""
-    named = parse_item(key)
-    if named is None:
+    item = parse_item(key)
+    if item is None:
         return parse_range(key) or (0, 0)
-    place = next((c.first for c in window.compactions if c.seq == named[0]), named[0])
+    place = next((c.first for c in window.compactions if c.seq == item[0]), item[0])
     return place, place
 
 

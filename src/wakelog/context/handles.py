@@ -70,8 +70,8 @@ def evicted_as(key: str, handle: Seq, tokens: int) -> Evicted:
         return Evicted(key, handle, tokens, "range", *span)
     if compaction := parse_compaction(key):
         return Evicted(key, handle, tokens, "compaction", compaction.first, compaction.last)
-    named = parse_item(key)
-    what: What = "any" if named is None or named[0] != handle else "output" if named[1] else "item"
+    item = parse_item(key)
+    what: What = "any" if item is None or item[0] != handle else "output" if item[1] else "item"
     return Evicted(key, handle, tokens, what, handle, handle)
 
 

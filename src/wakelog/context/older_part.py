@@ -57,7 +57,7 @@ def older_part(
     if not old or any(span[0] < begin for key in keys if (span := parse_range(key))):
         return None
     sizes = _Sizes(log, old)
-    kept = {named[0] for key in keys if (named := parse_item(key))}
+    kept = {item[0] for key in keys if (item := parse_item(key))}
     kept.update(pending["seq"] for pending in state["pending_actions"].values())
     kept.update(_asked_before(entries, begin), sizes.system)
     kept = {seq for seq in kept if seq < begin}
@@ -164,8 +164,8 @@ def _items(log: Log, scope: ShownPart, state: dict[str, Value], first: Seq, last
 
 
 def _may_be_system(record: Record) -> bool:
-    said = record.body
-    return b'"message.' in record.header and (b'"system"' in said or b'"developer"' in said)
+    body = record.body
+    return b'"message.' in record.header and (b'"system"' in body or b'"developer"' in body)
 
 
 class _Sizes:

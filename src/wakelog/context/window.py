@@ -186,10 +186,10 @@ def read_recorded(log: Log, ranges: Ranges) -> tuple[Item, ...]:
     """The items that some events make, as a recorded model call names them."""
     builder = Builder(log)
     for entry in read_ranges(log, ranges):
-        asked = entry.header.cause
-        if asked and entry.kind == "action.succeeded" and not any(first <= asked <= last for first, last in ranges):
+        cause = entry.header.cause
+        if cause and entry.kind == "action.succeeded" and not any(first <= cause <= last for first, last in ranges):
             # The model's answer is in the window, but its request is not.
-            builder.feed(log.entry(asked))
+            builder.feed(log.entry(cause))
         if entry.kind == "history.compacted":
             builder.summary(entry, entry.body.get("first", entry.seq))
         else:

@@ -223,17 +223,17 @@ def _integrity(audit: SessionAudit) -> Iterator[str | list[str]]:
 
 
 def _anchor_log(report: AuditReport) -> _Section:
-    found = report.anchors
-    if found is None:
+    anchors = report.anchors
+    if anchors is None:
         return _Section("Anchors", 2, ("No log of anchors was given.",))
     blocks: list[str | list[str] | _Table] = [
-        f"{found.place}: {found.rounds} rounds, the newest {_when(found.newest_at)}."
+        f"{anchors.place}: {anchors.rounds} rounds, the newest {_when(anchors.newest_at)}."
     ]
-    blocks += [f"THE LOG ITSELF FAILS: {fault}" for fault in filter(None, (found.log_fault, *found.kept_faults))]
+    blocks += [f"THE LOG ITSELF FAILS: {fault}" for fault in filter(None, (anchors.log_fault, *anchors.kept_faults))]
     blocks += [
-        f"It agrees with the receipt of {_when(receipt.at)}, signed by {receipt.signer}." for receipt in found.kept
+        f"It agrees with the receipt of {_when(receipt.at)}, signed by {receipt.signer}." for receipt in anchors.kept
     ]
-    if (back := found.rolled_back) is not None:
+    if (back := anchors.rolled_back) is not None:
         blocks.append(
             f"THE STORE WAS ROLLED BACK to between {_when(back.after)} and {_when(back.before)}: "
             f"{back.sessions} sessions lost events."

@@ -127,11 +127,11 @@ class _Transcript:
         return out
 
     def _restore(self, record: dict[str, Any], rest: dict[str, Any], own: list[Entry]) -> Iterator[dict[str, Any]]:
-        kept = as_dict(rest.get("message"))
+        message = as_dict(rest.get("message"))
         if record["type"] == "user":
-            yield self._user(record, kept, own)
+            yield self._user(record, message, own)
             return
-        record["message"] = kept
+        record["message"] = message
         self._waiting.append(record)
         replies = [e for e in own if e.kind in ENDS and self._blocks.is_model(e)]
         errors = [e for e in own if e.kind == "message.added"]

@@ -230,13 +230,13 @@ class _Planner:
     def _find_edit_between(self, past: FilePast) -> str:
         """Finds an edit between two recorded changes: the second did not find what the first left."""
         for one, two in zip(past.later, past.later[1:], strict=False):
-            left, side = one.after, two.before
-            if left.missing == REDACTED == side.missing:
-                is_same = text_as_recorded(self._log, left) == text_as_recorded(self._log, side)
-            elif (left.exists and not left.hash) or (side.exists and not side.hash):
+            after, side = one.after, two.before
+            if after.missing == REDACTED == side.missing:
+                is_same = text_as_recorded(self._log, after) == text_as_recorded(self._log, side)
+            elif (after.exists and not after.hash) or (side.exists and not side.hash):
                 continue  # not known
             else:
-                is_same = (left.exists, left.hash) == (side.exists, side.hash)
+                is_same = (after.exists, after.hash) == (side.exists, side.hash)
             if not is_same:
                 return f"you edited it between {_point(one)} and {_point(two)}"
         return ""

@@ -272,8 +272,8 @@ class _AccessRecord:
     __slots__ = ("address", "allow", "id", "key", "method", "refused", "route", "space", "status")
 
     def __init__(self, request: Request) -> None:
-        sent = request.headers.get("x-request-id", "")
-        self.id = sent if _REQUEST_ID.fullmatch(sent) else secrets.token_hex(8)
+        x_request_id = request.headers.get("x-request-id", "")
+        self.id = x_request_id if _REQUEST_ID.fullmatch(x_request_id) else secrets.token_hex(8)
         self.method = request.method if request.method in _METHODS else "other"
         self.address = request.address
         self.route = self.key = self.space = self.allow = self.refused = ""

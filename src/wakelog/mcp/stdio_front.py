@@ -174,8 +174,8 @@ class FirstAnswers:
     def _initialize(self, params: Any) -> dict[str, Any] | None:
         if self.version or not _is_complete(params):
             return None
-        wanted = params["protocolVersion"]
-        self.version = wanted if wanted in VERSIONS else VERSIONS[-1]
+        protocol_version = params["protocolVersion"]
+        self.version = protocol_version if protocol_version in VERSIONS else VERSIONS[-1]
         return {
             "protocolVersion": self.version,
             "capabilities": self._lists()["capabilities"],

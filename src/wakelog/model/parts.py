@@ -220,8 +220,8 @@ def _block(block: dict[str, Any]) -> Iterator[Part]:
         case "document" if isinstance(block.get("source"), dict):
             yield Text(_document(block, block["source"]))
         case "resource" if isinstance(block.get("resource"), dict):
-            held = block["resource"]
-            yield Text(text_in(held, "text") or f"(a resource: {text_in(held, 'uri') or 'without an address'})")
+            resource = block["resource"]
+            yield Text(text_in(resource, "text") or f"(a resource: {text_in(resource, 'uri') or 'without an address'})")
         case "thinking" if isinstance(block.get("thinking"), str) and isinstance(block.get("signature"), str):
             yield Thinking({name: block[name] for name in ("type", "thinking", "signature")})
         case "redacted_thinking" if isinstance(block.get("data"), str):

@@ -115,8 +115,8 @@ def load_rules(place: str) -> list[Given]:
     """The rule or rules that `module:attribute` names. Modules in the working folder are found too."""
     misnamed = InvalidInputError(f"{place!r} does not name a rule", kind="bad-rule", hint="use module:attribute")
     try:
-        found = load_attribute(place, misnamed)
-        rules = list(found) if isinstance(found, Sequence) else [found]
+        attribute = load_attribute(place, misnamed)
+        rules = list(attribute) if isinstance(attribute, Sequence) else [attribute]
         for rule in rules:
             new_rule(rule)
     except InvalidInputError:

@@ -24,14 +24,14 @@ def load_agent(name: str) -> Callable[..., Any]:
         hint="write it as module:function, such as app.agent:run",
     )
     try:
-        found = load_attribute(name, misnamed)
+        attribute = load_attribute(name, misnamed)
     except (ImportError, AttributeError) as exc:
         raise InvalidInputError(
             f"there is no {name}: {exc}", kind="bad-agent", hint="the module must be importable from this folder"
         ) from exc
-    if not callable(found):
+    if not callable(attribute):
         raise InvalidInputError(f"{name} is not a function", kind="bad-agent")
-    return found  # type: ignore[no-any-return]
+    return attribute  # type: ignore[no-any-return]
 
 
 def load_tools(places: Iterable[str], wanted: Iterable[str]) -> dict[str, Callable[..., Any]]:

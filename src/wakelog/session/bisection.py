@@ -78,10 +78,10 @@ class Bisection(msgspec.Struct, frozen=True):
     @property
     def next(self) -> BisectPoint | None:
         """The point to test now; None if none is left."""
-        if not (left := self._untested):
+        if not (untested := self._untested):
             return None
         low, high = self._ends
-        return self.points[min(left, key=lambda place: (abs(2 * place - low - high), place))]
+        return self.points[min(untested, key=lambda place: (abs(2 * place - low - high), place))]
 
     @property
     def suspects(self) -> tuple[BisectPoint, ...]:

@@ -93,8 +93,8 @@ def read_assets(folder: Path) -> dict[str, Asset]:
 @functools.cache
 def page_assets() -> dict[str, Asset]:
     """The files of the page; empty if it was not built."""
-    found = read_assets(STATIC)
-    return found if START in found else {}
+    assets = read_assets(STATIC)
+    return assets if START in assets else {}
 
 
 def require_page() -> None:

@@ -88,13 +88,13 @@ def set_value(ctx: CommandContext, key: str, value: str, where: str | None) -> N
         file = Path.cwd() / config.PROJECT_FILE
     else:
         file = project if project is not None and where != "user" else config.user_file()
-    stored = write_setting(file, key, value)
+    setting = write_setting(file, key, value)
     now = config.load()[key]
     overridden = now.origin == "environment" or (now.where and Path(now.where) != file)
-    data = {"key": key, "value": stored, "file": str(file), "in_force": not overridden}
+    data = {"key": key, "value": setting, "file": str(file), "in_force": not overridden}
 
     def human() -> None:
-        ctx.say(f"{key} = {inert_line(str(stored).lower() if isinstance(stored, bool) else str(stored))}  in {file}")
+        ctx.say(f"{key} = {inert_line(str(setting).lower() if isinstance(setting, bool) else str(setting))}  in {file}")
         if overridden:
             ctx.say(f"  not in force: {now.where} says {inert_line(str(now.value))}")
 

@@ -39,12 +39,12 @@ _MODES = {
 
 def plain_report(report: Report) -> dict[str, Any]:
     """A report as JSON."""
-    found = report.divergence
+    divergence = report.divergence
     return {
         **{k: v for k, v in msgspec.to_builtins(report).items() if k not in ("steps", "name")},
         "replayed": report.name,
         "ok": report.ok,
-        "divergence": None if found is None else {**_plain(found), "sentence": report.first_difference},
+        "divergence": None if divergence is None else {**_plain(divergence), "sentence": report.first_difference},
         "steps": [_plain(row) for row in report.steps],
         "error": report.error or None,
     }
@@ -99,10 +99,10 @@ def _summary(recording: Recording) -> str:
 def say_report(ctx: CommandContext, report: Report) -> None:
     """Prints the first difference, then all steps."""
     ctx.say(f"{ctx.style(inert_line(report.name), bold=True)}  {report.mode}  {_sum(report)}")
-    found = report.divergence
-    if found is not None:
+    divergence = report.divergence
+    if divergence is not None:
         ctx.say(f"{ctx.style('first difference:', fg='red', bold=True)} {inert(report.first_difference)}")
-    if report.error and (found is None or report.mode != "strict"):
+    if report.error and (divergence is None or report.mode != "strict"):
         ctx.say(f"{ctx.style('ended by:', fg='red')} {inert_line(report.error)}")
     for note in report.notes:
         ctx.say(f"{ctx.style('note:', fg='yellow')} {note}")

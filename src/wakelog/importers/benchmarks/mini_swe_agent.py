@@ -252,7 +252,7 @@ def _without_content(extra: dict[str, Any]) -> dict[str, Any]:
     response = as_dict(extra.get("response"))
     choices = []
     for choice in as_list(response.get("choices")):
-        said = as_dict(as_dict(choice).get("message"))
-        rest = without_fields(said, ("content", "role", "tool_calls", "reasoning"))
+        message = as_dict(as_dict(choice).get("message"))
+        rest = without_fields(message, ("content", "role", "tool_calls", "reasoning"))
         choices.append(as_dict(choice) | {"message": rest} if isinstance(choice, dict) else choice)
     return extra | {"response": response | {"choices": choices}} if response else extra

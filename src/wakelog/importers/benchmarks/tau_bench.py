@@ -133,11 +133,11 @@ def _ending(run: dict[str, Any]) -> Iterator[st.Step]:
     if not isinstance(reward, int | float) or isinstance(reward, bool):
         yield st.FinishStep("ended")
         return
-    about = as_dict(run.get("info"))
-    wanted = [text_in(as_dict(a), "name") or "?" for a in as_list(as_dict(about.get("task")).get("actions"))]
+    info = as_dict(run.get("info"))
+    wanted = [text_in(as_dict(a), "name") or "?" for a in as_list(as_dict(info.get("task")).get("actions"))]
     yield st.LabelsStep({"reward": f"{reward:g}"})
-    yield st.TurnEndStep("failed" if "error" in about else "completed")
-    if "error" in about:
-        yield st.NoteStep(f"the run broke off: {text_in(about, 'error')[: st.ERROR_MAX]}")
+    yield st.TurnEndStep("failed" if "error" in info else "completed")
+    if "error" in info:
+        yield st.NoteStep(f"the run broke off: {text_in(info, 'error')[: st.ERROR_MAX]}")
     yield st.NoteStep(f"reward {reward:g}; the task expected {', '.join(wanted[:20]) or 'no action'}")
     yield st.FinishStep("completed" if reward == 1 else "failed")

@@ -99,8 +99,10 @@ class _Reader:
         calls: list[st.CallStep] = []
         for id, call in asked.items():
             function = as_dict(call.get("function"))
-            tool, given = text_in(function, "name") or "unknown", json_or_text(function.get("arguments"))
-            calls.append(st.CallStep(id or f"{own}-{len(calls)}", tool, given, effect_of(tool, given), group=own))
+            tool, arguments = text_in(function, "name") or "unknown", json_or_text(function.get("arguments"))
+            calls.append(
+                st.CallStep(id or f"{own}-{len(calls)}", tool, arguments, effect_of(tool, arguments), group=own)
+            )
         blocks = [text_block(text)] if (text := text_of(message.get("content"))) else []
         blocks += [call_block(call.id, call.tool) for call in calls]
         usage, cost, model = _usage(as_dict(message.get("usage")))

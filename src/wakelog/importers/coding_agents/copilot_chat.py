@@ -74,14 +74,16 @@ def _records(chat: dict[str, Any]) -> Iterator[tuple[st.SourceRecord, int]]:
 
 def _response(id: str, request: dict[str, Any]) -> Iterator[st.Step]:
     result = as_dict(request.get("result"))
-    about = as_dict(result.get("metadata"))
-    model = text_in(about, "resolvedModel") or text_in(request, "modelId").removeprefix("copilot/")
+    metadata = as_dict(result.get("metadata"))
+    model = text_in(metadata, "resolvedModel") or text_in(request, "modelId").removeprefix("copilot/")
     shown = {text_in(part, "toolCallId"): part for part in dicts_in(request.get("response"))}
-    rounds = dicts_in(about.get("toolCallRounds"))
+    rounds = dicts_in(metadata.get("toolCallRounds"))
     has_rounds = any(text_in(r, "response") or as_list(r.get("toolCalls")) for r in rounds)
-    replies = list(_rounds(id, rounds, about, shown) if has_rounds else _shown(id, dicts_in(request.get("response"))))
+    replies = list(
+        _rounds(id, rounds, metadata, shown) if has_rounds else _shown(id, dicts_in(request.get("response")))
+    )
     for number, (blocks, calls) in enumerate(replies):
-        counts = about if number == len(replies) - 1 else {}
+        counts = metadata if number == len(replies) - 1 else {}
         usage = read_usage(counts, input="promptTokens", output="outputTokens")
         group = f"{id}.{number}"
         yield st.ReplyStep(group, blocks, model=model, usage=usage)
@@ -108,14 +110,14 @@ def _rounds(id: str, rounds: list[dict[str, Any]], about: dict[str, Any], shown:
         thought = as_dict(each.get("thinking")).get("text")
         if thinking := "\n".join(map(str, as_list(thought))) or (thought if isinstance(thought, str) else ""):
             blocks.append(thinking_block(thinking))
-        if said := text_in(each, "response"):
-            blocks.append(text_block(said))
+        if response := text_in(each, "response"):
+            blocks.append(text_block(response))
         calls = []
         for place, call in enumerate(dicts_in(each.get("toolCalls"))):
-            tool, given = text_in(call, "name") or "unknown", json_or_text(call.get("arguments"))
+            tool, arguments = text_in(call, "name") or "unknown", json_or_text(call.get("arguments"))
             key = text_in(call, "id")
             part = as_dict(shown.get(key) or shown.get(key.partition("__vscode-")[0]))
-            ask = st.CallStep(key or f"{id}.{number}.{place}", tool, given, effect_of(tool, given))
+            ask = st.CallStep(key or f"{id}.{number}.{place}", tool, arguments, effect_of(tool, arguments))
             calls.append((ask, _answer(ask, _text(results.get(key)) or _output(part), part)))
             blocks.append(call_block(ask.id, tool))
         if blocks:

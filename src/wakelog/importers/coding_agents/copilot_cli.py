@@ -117,10 +117,10 @@ class _Reader:
         asks = []
         for number, request in enumerate(dicts_in(data.get("toolRequests"))):
             call, tool = text_in(request, "toolCallId") or f"{reply}-{number}", text_in(request, "name") or "unknown"
-            given = request.get("arguments")
-            self._inputs[call] = tool, given
+            arguments = request.get("arguments")
+            self._inputs[call] = tool, arguments
             said.append(call_block(call, tool))
-            asks.append(st.CallStep(call, tool, given, effect_of(tool, given), group=reply))
+            asks.append(st.CallStep(call, tool, arguments, effect_of(tool, arguments), group=reply))
         if called:
             self._replies[called] = reply
         usage = self._usage.pop(called, Usage())

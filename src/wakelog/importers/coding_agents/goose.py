@@ -174,8 +174,8 @@ class _Reader:
 def _ask(part: dict[str, Any], reply: str) -> st.CallStep:
     """A call. One that the model wrote wrongly has an error in place of its name and input."""
     call = as_dict(as_dict(part.get("toolCall")).get("value"))
-    tool, given = text_in(call, "name") or "unknown", call.get("arguments")
-    return st.CallStep(text_in(part, "id"), tool, given, effect_of(tool, given), group=reply)
+    tool, arguments = text_in(call, "name") or "unknown", call.get("arguments")
+    return st.CallStep(text_in(part, "id"), tool, arguments, effect_of(tool, arguments), group=reply)
 
 
 def _shown(part: dict[str, Any]) -> dict[str, Value]:

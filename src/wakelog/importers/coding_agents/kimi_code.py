@@ -133,9 +133,9 @@ class _Reader:
                 elif text := text_in(part, "text"):
                     yield self._reply(event, text_block(text))
             case "tool.call":
-                tool, given = text_in(event, "name") or "unknown", event.get("args")
+                tool, args = text_in(event, "name") or "unknown", event.get("args")
                 call = text_in(event, "toolCallId") or text_in(event, "uuid")
-                ask = st.CallStep(call, tool, given, effect_of(tool, given), group=text_in(event, "stepUuid"))
+                ask = st.CallStep(call, tool, args, effect_of(tool, args), group=text_in(event, "stepUuid"))
                 self._asked[call] = ask
                 yield self._reply(event, call_block(call, tool))
                 yield ask

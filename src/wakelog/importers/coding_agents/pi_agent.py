@@ -141,10 +141,10 @@ class _Reader:
                 said.append(_block(block))
                 continue
             call, tool = text_in(block, "id") or f"{id}-{number}", text_in(block, "name") or "unknown"
-            given = block.get("arguments")
-            self._inputs[call] = tool, given
+            arguments = block.get("arguments")
+            self._inputs[call] = tool, arguments
             said.append(call_block(call, tool))
-            asks.append(st.CallStep(call, tool, given, effect_of(tool, given), group=id))
+            asks.append(st.CallStep(call, tool, arguments, effect_of(tool, arguments), group=id))
         yield st.ReplyStep(
             id,
             said,

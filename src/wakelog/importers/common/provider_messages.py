@@ -202,12 +202,12 @@ def said_content(message: ReadMessage) -> Value:
 
 def reply_blocks(message: ReadMessage) -> list[Value]:
     """The blocks of a reply, without the input of calls, which is in their own events."""
-    given = message.message.get("content")
+    content = message.message.get("content")
     asks = [call_block(ask.id, ask.tool) for ask in message.asks]
-    if isinstance(given, list):
-        if not any(map(_is_call, given)):
-            return given if given else asks
-        return [without_fields(b, ("input",)) if _is_call(b) else b for b in given]
+    if isinstance(content, list):
+        if not any(map(_is_call, content)):
+            return content if content else asks
+        return [without_fields(b, ("input",)) if _is_call(b) else b for b in content]
     if "role" not in message.message:
         return [] if message.asks else [message.message]
     thought = text_in(message.message, "reasoning_content") or text_in(message.message, "reasoning")

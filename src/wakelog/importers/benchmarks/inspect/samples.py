@@ -166,9 +166,9 @@ class SampleReader:
         for number, call in enumerate(as_list(message.get("tool_calls"))):
             about = as_dict(call)
             tool = text_in(about, "function") or text_in(as_dict(about.get("function")), "name") or "unknown"
-            given = about.get("arguments")
+            arguments = about.get("arguments")
             call_id = text_in(about, "id") or f"{id}.{number}"
-            asks.append(st.CallStep(call_id, tool, given, effect_of(tool, given), group=id, inside=inside))
+            asks.append(st.CallStep(call_id, tool, arguments, effect_of(tool, arguments), group=id, inside=inside))
             self._asked.add(call_id)
         content = self._fill_attachments(message.get("content"))
         thinking = "\n".join(text_in(as_dict(b), "reasoning") for b in as_list(content) if as_dict(b).get("reasoning"))
@@ -184,9 +184,13 @@ class SampleReader:
         yield from asks
 
     def _tool(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
-        call, tool, given = text_in(event, "id") or id, text_in(event, "function") or "unknown", event.get("arguments")
+        call, tool, arguments = (
+            text_in(event, "id") or id,
+            text_in(event, "function") or "unknown",
+            event.get("arguments"),
+        )
         if call not in self._asked:
-            yield st.CallStep(call, tool, given, effect_of(tool, given), inside=self._inside(event))
+            yield st.CallStep(call, tool, arguments, effect_of(tool, arguments), inside=self._inside(event))
         self._asked.discard(call)
         for number, nested in enumerate(as_list(event.get("events"))):
             if isinstance(nested, dict):

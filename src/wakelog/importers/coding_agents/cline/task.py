@@ -143,7 +143,7 @@ class _Reader:
     def _reply(
         self, id: str, message: dict[str, Any], blocks: list[dict[str, Any]], request: SeenRequest | None
     ) -> Iterator[st.Step]:
-        about = as_dict(message.get("modelInfo"))
+        model_info = as_dict(message.get("modelInfo"))
         kept: list[dict[str, Value]] = []
         asks: list[st.CallStep] = []
         for block in blocks:
@@ -161,7 +161,7 @@ class _Reader:
         yield st.ReplyStep(
             id,
             kept,
-            model=text_in(about, "modelId") or (request.model if request else ""),
+            model=text_in(model_info, "modelId") or (request.model if request else ""),
             usage=usage,
             cost_micros=cost,
             is_last=not asks or asks[-1].tool in _DONE,

@@ -155,10 +155,10 @@ def _outcome(text: str, code: int | None, output: Any, details: dict[str, Any], 
 def details_of(event: dict[str, Any]) -> dict[str, Any]:
     """What the event at the end of a call says about its outcome."""
     found: dict[str, Any] = {k: event[k] for k in ("exit_code", "success", "status") if k in event}
-    given = event.get("result")
-    if isinstance(given, dict):
-        inner = given.get("Ok", given)
-        if "Err" in given or (isinstance(inner, dict) and inner.get("isError", inner.get("is_error")) is True):
+    result = event.get("result")
+    if isinstance(result, dict):
+        inner = result.get("Ok", result)
+        if "Err" in result or (isinstance(inner, dict) and inner.get("isError", inner.get("is_error")) is True):
             found["success"] = False
     if event.get("error"):
         found["success"] = False

@@ -53,7 +53,7 @@ class MessageReader:
         return [(f"{id}/note", st.MessageStep("system", text, name=str(kind)))] if kind and text else []
 
     def _user(self, id: str, message: dict[str, Any]) -> Iterator[st.NamedStep]:
-        content, shown = message.get("content"), message.get("displayContent")
+        content, display_content = message.get("content"), message.get("displayContent")
         for part in _parts(content):
             response = part.get("functionResponse")
             if isinstance(response, dict):
@@ -66,8 +66,8 @@ class MessageReader:
             yield f"{id}/summary", st.CompactionStep(text)
         elif _CONTEXT.match(text):
             yield f"{id}/context", st.MessageStep("user", words, name="context", trust="unverified")
-        elif shown and text_of(shown) and text_of(shown) != text:
-            yield f"{id}/prompt", st.PromptStep(_user_content(shown), id=id)
+        elif display_content and text_of(display_content) and text_of(display_content) != text:
+            yield f"{id}/prompt", st.PromptStep(_user_content(display_content), id=id)
             yield f"{id}/context", st.MessageStep("user", words, name="context", trust="unverified")
         else:
             yield f"{id}/prompt", st.PromptStep(words, id=id)
@@ -165,12 +165,12 @@ def _calls(id: str, message: dict[str, Any]) -> Iterator[tuple[str, str, Value, 
             seen.add(call)
             yield call, str(record.get("name") or "unknown"), record.get("args"), record
     for number, part in enumerate(_parts(message.get("content"))):
-        asked = part.get("functionCall")
-        if isinstance(asked, dict):
-            call = str(asked.get("id") or f"{id}-part{number}")
+        function_call = part.get("functionCall")
+        if isinstance(function_call, dict):
+            call = str(function_call.get("id") or f"{id}-part{number}")
             if call not in seen:
                 seen.add(call)
-                yield call, str(asked.get("name") or "unknown"), asked.get("args"), {}
+                yield call, str(function_call.get("name") or "unknown"), function_call.get("args"), {}
 
 
 def _outcome(tool: str, text: str, status: Any, is_error: bool) -> st.Outcome:

@@ -218,10 +218,10 @@ def _input_of(response: dict[str, Any], call: str) -> Any:
 
 def _reply(id: str, response: dict[str, Any], thought: str, calls: list[tuple[str, str]]) -> st.ReplyStep:
     choice = first_choice(response)
-    said = as_dict(choice.get("message"))
-    text = text_of(said.get("content")) or thought
-    asked = dicts_in(said.get("tool_calls"))
-    calls = [(text_in(call, "id"), text_in(as_dict(call.get("function")), "name")) for call in asked] or calls
+    message = as_dict(choice.get("message"))
+    text = text_of(message.get("content")) or thought
+    tool_calls = dicts_in(message.get("tool_calls"))
+    calls = [(text_in(call, "id"), text_in(as_dict(call.get("function")), "name")) for call in tool_calls] or calls
     texts = [text_block(text)] if text.strip() else []
     return st.ReplyStep(
         id,

@@ -88,8 +88,8 @@ class EventReader:
         call = text_in(event, "tool_call_id") or f"call-{id}"
         reply = text_in(event, "llm_response_id") or f"e-{id}"
         self._calls[id] = call
-        asked = as_dict(event.get("tool_call"))
-        arguments = asked.get("arguments", as_dict(asked.get("function")).get("arguments"))
+        tool_call = as_dict(event.get("tool_call"))
+        arguments = tool_call.get("arguments", as_dict(tool_call.get("function")).get("arguments"))
         given = json_or_text(arguments) if arguments is not None else event.get("action")
         # The calls of one reply come as separate events. The first one has the thinking and the text.
         if reply not in self._replies:
@@ -99,16 +99,16 @@ class EventReader:
 
     def _result(self, event: dict[str, Any]) -> st.ResultStep:
         call = text_in(event, "tool_call_id") or self._calls.get(text_in(event, "action_id"), "unknown")
-        seen = as_dict(event.get("observation"))
-        output = _output(event, seen)
+        observation = as_dict(event.get("observation"))
+        output = _output(event, observation)
         text = text_of(output)
-        outcome, is_edit = _outcome(event, seen), seen.get("command") not in _LOOKS
+        outcome, is_edit = _outcome(event, observation), observation.get("command") not in _LOOKS
         return st.ResultStep(
             call,
             output,
             outcome,
             error="" if outcome == "succeeded" else text[-st.ERROR_MAX :],
-            files=changed_file(seen, self._folder) if outcome == "succeeded" and is_edit else (),
+            files=changed_file(observation, self._folder) if outcome == "succeeded" and is_edit else (),
         )
 
     def _message_steps(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
