@@ -51,7 +51,8 @@ def quick_answer(environ: Mapping[str, str]) -> str | None:
 
 def describe_session(status: str, turns: int, at_us: int) -> str:
     """The help text beside a session name."""
-    from wakelog.cli.text import age, pluralize
+    from wakelog.cli.text import age
+    from wakelog.model.short_text import pluralize
 
     return f"{status}, {pluralize(turns, 'turn')}, {age(at_us, time.time_ns() // 1000)}"
 

@@ -21,6 +21,7 @@ from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
 from wakelog.model.html import box, table, text
 from wakelog.model.ids import Seq
+from wakelog.model.short_text import pluralize
 
 WINDOWS_MAX = 100
 """How many steps that differ only in the hash of the model's window are compared item by item."""
@@ -92,16 +93,12 @@ def _sentence(pair: Pair) -> str:
     divergence = pair.divergence
     names = f"{pair.a.name} and {pair.b.name}"
     if divergence is None:
-        return f"{names}: the same, in {_steps(pair.same)}"
+        return f"{names}: the same, in {pluralize(pair.same, 'step')}"
     a, b = (_words(course, place) for course, place in ((pair.a, divergence.a), (pair.b, divergence.b)))
     what = "" if divergence.what == ("step",) else f" ({', '.join(divergence.what)} differs)"
     behind = [finding.what for finding in divergence.behind if finding.verdict == "differs"]
     because = f"; before it, {' and '.join(behind)} differed" if behind else ""
-    return f"{names}: the same for {_steps(divergence.same_before)}, then {a} and {b}{what}{because}"
-
-
-def _steps(count: int) -> str:
-    return f"{count} step{'s' if count != 1 else ''}"
+    return f"{names}: the same for {pluralize(divergence.same_before, 'step')}, then {a} and {b}{what}{because}"
 
 
 def _words(course: Course, place: int | None) -> str:

@@ -16,6 +16,7 @@ from wakelog.exporters.page_frame import page_head, safe
 from wakelog.maintenance.audit import AuditEntry
 from wakelog.maintenance.audit_report import AuditReport, SessionAudit
 from wakelog.model.hidden_characters import show_hidden
+from wakelog.model.short_text import cut
 from wakelog.timeline.call_table import CallRow
 
 _MARKS = re.compile(r"([\\`*_{}\[\]<>|#~])")
@@ -272,8 +273,7 @@ def _piped(cells: Iterable[str]) -> str:
 
 
 def _one_line(text: str) -> str:
-    cut = text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + "…"
-    return cut.replace("\n", " ").replace("\t", " ")
+    return cut(text, TEXT_MAX).replace("\n", " ").replace("\t", " ")
 
 
 def _safe(text: str) -> str:

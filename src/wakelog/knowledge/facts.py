@@ -19,8 +19,9 @@ from wakelog.index.connection import Connection, as_key, as_rows
 from wakelog.index.questions import IndexQuestion, Number
 from wakelog.index.scope import check_limit
 from wakelog.index.statements import IndexMoment
-from wakelog.knowledge.lines import SOURCES_MAX, KnownLine, KnownThing, in_one_line, source, trust_of
+from wakelog.knowledge.lines import SOURCES_MAX, KnownLine, KnownThing, source, trust_of
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.short_text import one_line
 
 KEYS_MAX = 500
 SESSIONS_MAX = 500
@@ -220,7 +221,7 @@ def _line(project: str, key: str, fact: HeldFact, *, conflicts: bool) -> KnownLi
     value = "(too long to show here)" if fact.value is None else _shown_value(fact.value)
     return KnownLine(
         kind="fact",
-        text=in_one_line(f"{key} = {value}"),
+        text=one_line(f"{key} = {value}"),
         session=newest.session,
         name=newest.name,
         seq=newest.seq,

@@ -31,13 +31,13 @@ from wakelog.knowledge.lines import (
     LineKind,
     PastSession,
     group_by,
-    in_one_line,
     places,
     sessions_by_number,
     source,
     trust_of,
 )
 from wakelog.model.ids import Seq
+from wakelog.model.short_text import one_line
 
 SESSIONS_MAX = 500
 MENTIONS_MAX = 200
@@ -280,7 +280,7 @@ def _text_lines(
         session, where = sessions.get(no), found.get((no, seq))
         if session is None or where is None or (project is not None and session.project != project):
             continue
-        text = in_one_line(": ".join(filter(None, (str(first), str(second)))))
+        text = one_line(": ".join(filter(None, (str(first), str(second)))))
         items.append((session, seq, text, *where))
     items.sort(key=lambda item: (-item[4], item[0].id, -item[1]))
     out = []
@@ -315,7 +315,7 @@ def _line(
     )
     return KnownLine(
         kind=kind,
-        text=in_one_line(text),
+        text=one_line(text),
         session=newest.session.id,
         name=newest.session.name,
         seq=newest.last,

@@ -16,12 +16,13 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import force_option, session_argument
 from wakelog.cli.output import writing
-from wakelog.cli.text import inert_line, pluralize
+from wakelog.cli.text import inert_line
 from wakelog.config.amounts import parse_interval
 from wakelog.errors import WakelogError
 from wakelog.evidence.anchor_log import AnchorLog, AnchorRound
 from wakelog.evidence.key_source import read_key, write_key
 from wakelog.evidence.signed_note import PrivateKey
+from wakelog.model.short_text import pluralize
 
 
 @click.command("anchor")

@@ -13,13 +13,14 @@ from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.options import session_argument, why_option
 from wakelog.cli.output import Progress
-from wakelog.cli.text import clock, inert_line, pluralize
+from wakelog.cli.text import clock, inert_line
 from wakelog.config.amounts import parse_interval
 from wakelog.errors import ConflictError, UnavailableError
 from wakelog.maintenance.archive import ArchiveResult
 from wakelog.maintenance.continuous_archive import ContinuousArchive
 from wakelog.maintenance.parquet_archive import archive_parquet
 from wakelog.maintenance.parquet_restore import check_parquet
+from wakelog.model.short_text import pluralize
 
 QUIET_US = 3600 * 1_000_000
 """With --bundles, a session without an event for this long gets its bundle; so does one that has ended."""

@@ -25,9 +25,10 @@ from wakelog.cli.output import writing
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import inert_line, pluralize
+from wakelog.cli.text import inert_line
 from wakelog.config.folders import data_folder
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 from wakelog.session.bisection import Bisected, Bisection, BisectPoint, Mark
 

@@ -24,12 +24,13 @@ from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Row, lay_out
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import count, duration, fit, glyph, inert_line, money, pluralize, width
+from wakelog.cli.text import count, duration, fit, glyph, inert_line, money, width
 from wakelog.compare.comparison import Comparison, Pair
 from wakelog.compare.trajectory import Course
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
 from wakelog.model.names import unquoted_name
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.store import open as open_store

@@ -19,12 +19,13 @@ from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Row, say_table
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import age, fit, glyph, inert_line, pluralize
+from wakelog.cli.text import age, fit, glyph, inert_line
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
 from wakelog.insight.items import Insight
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 from wakelog.session.run_diff import are_runs
 from wakelog.timeline.files import ChangedFile, ChangedFiles

@@ -17,7 +17,7 @@ import msgspec
 import wakelog
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import NO
-from wakelog.cli.text import age, inert_line, name_some, pluralize, size
+from wakelog.cli.text import age, inert_line, name_some, size
 from wakelog.config import settings as config
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.hooks.agents import AGENTS, project_root
@@ -27,6 +27,7 @@ from wakelog.hooks.spool_files import read_gaps, waiting_bytes
 from wakelog.maintenance.byte_sizes import INDEX_FILE, file_bytes, index_fault
 from wakelog.maintenance.check import StoreCheck, encryption_check, version_check
 from wakelog.model.records import Head
+from wakelog.model.short_text import pluralize
 from wakelog.native import IN_USE
 from wakelog.store import Store
 from wakelog.store.url import chosen_url, user_store

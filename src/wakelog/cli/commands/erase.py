@@ -14,10 +14,11 @@ from wakelog.cli.options import all_sessions_option, session_argument, yes_optio
 from wakelog.cli.output import Progress
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import inert_line, name_some, pluralize
+from wakelog.cli.text import inert_line, name_some
 from wakelog.errors import InvalidInputError
 from wakelog.model.events import REMOVAL_KINDS
 from wakelog.model.ids import SessionId
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 from wakelog.store.erasure import (
     Erasure,

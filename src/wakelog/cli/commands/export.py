@@ -16,7 +16,7 @@ from wakelog.cli.options import force_option, place_argument
 from wakelog.cli.output import STDOUT, Progress, is_url, refuse_existing, writing, writing_to
 from wakelog.cli.places import Place
 from wakelog.cli.render.sessions import label
-from wakelog.cli.text import inert_line, name_some, pluralize, size
+from wakelog.cli.text import inert_line, name_some, size
 from wakelog.errors import CorruptLogError
 from wakelog.exporters.claude_code_file import claude_code_file, session_id
 from wakelog.exporters.html_page import html_page
@@ -25,6 +25,7 @@ from wakelog.exporters.share_mask import MaskReview, ShareMask
 from wakelog.log.damage import Hole, OnHole
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
+from wakelog.model.short_text import pluralize
 
 FORMATS = ("bundle", "ndjson", "json", "md", "html", "openai", "claude-code", "pytest")
 READABLE = ("ndjson", "json", "md")

@@ -16,11 +16,12 @@ from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.sessions import handle, label, plain_move
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import count, duration, glyph, inert_line, money, pluralize
+from wakelog.cli.text import count, duration, glyph, inert_line, money
 from wakelog.compare.adoption_preview import AdoptionPreview
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
 from wakelog.files.checkout import Worktree
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 from wakelog.store import Store
 

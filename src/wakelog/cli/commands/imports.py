@@ -20,12 +20,13 @@ from wakelog.cli.errors import PARTIAL, fault_report
 from wakelog.cli.options import yes_option
 from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
 from wakelog.cli.places import find_time
-from wakelog.cli.text import fit_path, fold_list, inert_line, name_some, pluralize, size, width
+from wakelog.cli.text import fit_path, fold_list, inert_line, name_some, size, width
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.importers.discovery import FoundTranscript, find_in_folder, find_transcripts
 from wakelog.importers.formats import FORMATS, detect_format, get_format
 from wakelog.importers.source.files import open_source, stat_of
 from wakelog.importers.transcript_import import ImportReport, import_transcript
+from wakelog.model.short_text import pluralize
 from wakelog.store import Store
 
 CHUNK = 1 << 20

@@ -18,12 +18,13 @@ from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import NO, extra_needed
 from wakelog.cli.options import force_option, place_argument
 from wakelog.cli.output import STDOUT, writing_to
-from wakelog.cli.text import inert_line, pluralize
+from wakelog.cli.text import inert_line
 from wakelog.config.folders import store_folder
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.exporters.session_spans import session_documents
 from wakelog.exporters.span_sender import SpanSender
 from wakelog.importers.transcript_import import ImportReport
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 
 

@@ -12,9 +12,10 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.render.table import say_table
-from wakelog.cli.text import inert_line, pluralize
+from wakelog.cli.text import inert_line
 from wakelog.http.namespaces import NamespaceStores
 from wakelog.maintenance.projection import NamespaceProjections, Projection, catch_up, progress_of
+from wakelog.model.short_text import pluralize
 from wakelog.store import Store
 
 

@@ -19,8 +19,9 @@ from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.table import Cell, Row, say_table
 from wakelog.cli.render.values import scalar
-from wakelog.cli.text import fit, glyph, inert, inert_line, pluralize
+from wakelog.cli.text import fit, glyph, inert, inert_line
 from wakelog.errors import DivergenceError, WakelogError
+from wakelog.model.short_text import pluralize
 from wakelog.model.values import Value
 from wakelog.replay.plan import Plan, Reference
 from wakelog.replay.recording import RecordedCall, RecordedTurn, Recording

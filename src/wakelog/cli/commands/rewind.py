@@ -15,8 +15,9 @@ from wakelog.cli.options import session_argument, why_option, yes_option
 from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.sessions import label, plain_move
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import glyph, inert, inert_line, pluralize
+from wakelog.cli.text import glyph, inert, inert_line
 from wakelog.diff.rewind_preview import Beyond, FileBeyond, RewindPreview
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 from wakelog.session.undo import Undone
 

@@ -16,11 +16,12 @@ from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.output import Progress
 from wakelog.cli.render.table import say_table
-from wakelog.cli.text import clock, iso, pluralize, size
+from wakelog.cli.text import clock, iso, size
 from wakelog.config import settings as config
 from wakelog.engine import MigrationStep
 from wakelog.maintenance.check import check_store, require_migrations
 from wakelog.maintenance.info import StoreInfo, info
+from wakelog.model.short_text import pluralize
 
 MAX_KINDS = 8
 _DURABILITY = {

@@ -13,7 +13,8 @@ import msgspec
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY, PARTIAL
 from wakelog.cli.output import Progress, is_url
-from wakelog.cli.text import inert_line, pluralize
+from wakelog.cli.text import inert_line
+from wakelog.model.short_text import pluralize
 from wakelog.store import Store
 from wakelog.store import open as open_store
 

@@ -11,7 +11,8 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import yes_option
 from wakelog.cli.render.table import say_table
-from wakelog.cli.text import clock, inert_line, pluralize
+from wakelog.cli.text import clock, inert_line
+from wakelog.model.short_text import pluralize
 from wakelog.store.encryption import new_key_file
 
 

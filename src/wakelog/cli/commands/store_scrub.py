@@ -10,12 +10,13 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import INTEGRITY, PARTIAL
 from wakelog.cli.output import Progress
-from wakelog.cli.text import inert_line, iso, pluralize
+from wakelog.cli.text import inert_line, iso
 from wakelog.config.amounts import parse_interval
 from wakelog.engine import StoreFinding
 from wakelog.maintenance.scrub import Pass, Scrubbed, open_pass
 from wakelog.maintenance.scrub import scrub as scrub_store
 from wakelog.model.ids import SessionId
+from wakelog.model.short_text import pluralize
 
 
 @click.command("scrub")

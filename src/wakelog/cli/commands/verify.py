@@ -12,13 +12,14 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.options import all_sessions_option, session_argument
 from wakelog.cli.output import is_url
-from wakelog.cli.text import clock, inert_line, name_some, pluralize
+from wakelog.cli.text import clock, inert_line, name_some
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.evidence.head_notes import PROOF, SignedHead
 from wakelog.evidence.key_source import read_public_key
 from wakelog.evidence.signed_note import PublicKey
 from wakelog.log.verify import VerifyReport
 from wakelog.model.records import Anchor
+from wakelog.model.short_text import pluralize
 from wakelog.store.anchors import AnchoredSession, AnchorReport, DatedAnchor
 
 STORE = "the store itself"

@@ -14,8 +14,9 @@ from wakelog.cli.options import named_session, session_argument
 from wakelog.cli.render.flags import COLORS, FLAG_COLUMNS, SEVERITIES, RaisedFlag, flag_cells, flags_of, plain_flag
 from wakelog.cli.render.sessions import handle, identity, label
 from wakelog.cli.render.table import lay_out, say_table
-from wakelog.cli.text import clock, fit, glyph, inert, inert_line, pad, pluralize, width
+from wakelog.cli.text import clock, fit, glyph, inert, inert_line, pad, width
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
+from wakelog.model.short_text import pluralize
 from wakelog.monitors.monitor import RaisedFinding
 from wakelog.monitors.rules import Given, load_rules
 from wakelog.monitors.store_watch import Watcher, WatchTrouble

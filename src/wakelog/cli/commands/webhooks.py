@@ -12,9 +12,10 @@ import click
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.render.table import say_table
-from wakelog.cli.text import clock, inert_line, pluralize
+from wakelog.cli.text import clock, inert_line
 from wakelog.errors import NotFoundError, UnavailableError
 from wakelog.key_source import write_secret
+from wakelog.model.short_text import pluralize
 from wakelog.webhooks.hook_states import HookState, hook_states, hooks_folder, open_positions, skip_message
 from wakelog.webhooks.hooks_file import TOPICS, Webhook, add_hook, find_hook, read_hooks, remove_hook
 from wakelog.webhooks.messages import make_message

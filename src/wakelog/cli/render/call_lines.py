@@ -10,12 +10,13 @@ from collections import Counter
 from typing import Any
 
 from wakelog.cli.render.values import fetch_value, text_of
-from wakelog.cli.text import glyph, name_some, pluralize
+from wakelog.cli.text import glyph, name_some
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import numbered_lines
 from wakelog.model.call_gist import call_gist
 from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.parts import Asked, Text, is_answer, parts_of
+from wakelog.model.short_text import pluralize
 from wakelog.model.values import Value
 from wakelog.session import Session
 

@@ -10,10 +10,11 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.table import Cell, Row, lay_out
 from wakelog.cli.render.values import scalar, text_of
-from wakelog.cli.text import count, duration, fit, glyph, join_facts, money, place_of_turn, pluralize, trust_mark, width
+from wakelog.cli.text import count, duration, fit, glyph, join_facts, money, place_of_turn, trust_mark, width
 from wakelog.diff.turn_diff import Change, TurnDiff
 from wakelog.diff.writers import Writer
 from wakelog.model.document import decision_words
+from wakelog.model.short_text import pluralize
 from wakelog.model.values import Value
 
 FileLines = dict[str, tuple[int, int]]

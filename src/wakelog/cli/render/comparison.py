@@ -14,7 +14,7 @@ from wakelog.cli.render.money import plain_cost
 from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import PEEK_BYTES, readable, text_of
-from wakelog.cli.text import count, duration, fit, glyph, money, pluralize, trust_mark
+from wakelog.cli.text import count, duration, fit, glyph, money, trust_mark
 from wakelog.compare.alignment import AlignedStep as Pairing
 from wakelog.compare.comparison import Pair
 from wakelog.compare.divergence import Difference, Divergence, DivergenceFactor, Followed
@@ -25,6 +25,7 @@ from wakelog.compare.trajectory import Course
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.log import Log
 from wakelog.model.payloads import without_bytes
+from wakelog.model.short_text import pluralize
 from wakelog.model.values import Value
 
 _BAD = ("failed", "timed_out", "interrupted", "denied", "never_ran")

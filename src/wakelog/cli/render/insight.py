@@ -11,9 +11,10 @@ from typing import Any
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
-from wakelog.cli.text import fit, fit_path, glyph, inert_line, pad, pluralize
+from wakelog.cli.text import fit, fit_path, glyph, inert_line, pad
 from wakelog.errors import WakelogError
 from wakelog.insight.items import Insight, InsightItem
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 
 TITLES = {

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.known import place_of
 from wakelog.cli.render.results import shape
-from wakelog.cli.text import age, fit, glyph, inert_line, pluralize
+from wakelog.cli.text import age, fit, glyph, inert_line
+from wakelog.model.short_text import pluralize
 from wakelog.patterns.cohorts import CohortComparison, CohortDifference
 from wakelog.patterns.findings import FoundPatterns, PatternPlace, WorkPattern
 from wakelog.patterns.follows_map import FollowsMap

@@ -13,7 +13,8 @@ from wakelog.cli.render.events import Tools, brief, has_time, line_of, sign
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import identity
 from wakelog.cli.render.table import Cell, Row, lay_out
-from wakelog.cli.text import day, fit, glyph, inert_line, iso, join_facts, pluralize, trust_mark, width
+from wakelog.cli.text import day, fit, glyph, inert_line, iso, join_facts, trust_mark, width
+from wakelog.model.short_text import pluralize
 from wakelog.provenance.across_sessions import Crossing, TaintAcross, WhyAcross
 from wakelog.provenance.event_index import Judgement
 from wakelog.provenance.graph import Edge

@@ -17,12 +17,13 @@ from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import handle, short_id, status_words
 from wakelog.cli.render.table import Cell, Row, lay_out
 from wakelog.cli.render.values import preview, text_of
-from wakelog.cli.text import clock, count, duration, fit, fit_path, glyph, money, other_time, pluralize, width
+from wakelog.cli.text import clock, count, duration, fit, fit_path, glyph, money, other_time, width
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import is_aside, strip_agent_tags
 from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.document import decision_words
 from wakelog.model.ids import Seq
+from wakelog.model.short_text import pluralize
 from wakelog.model.turns import count_event
 from wakelog.session import Session
 from wakelog.session.status import URGENT, SessionCondition
