@@ -3,9 +3,9 @@
     pip install 'wakelog[langgraph,openai-agents,pydantic-ai]'
     python examples/three_frameworks.py [STORE]
 
-A shop's agent is told a rule, and then to refund an order. The model is a few lines that decide by what they are shown,
-the same for all three, so the example needs no key. One program shows it less: its session hands over the last item
-only, as a limit on the history does. What comes of that is seen in `wakelog compare`.
+A shop's agent gets a rule, and then the task to refund an order. The model is a few lines that decide by what they are
+shown, the same for all three, so the example needs no key. One program shows it less: its session hands over the last
+item only, as a limit on the history does. What comes of that is seen in `wakelog compare`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Shows in advance what a rewind would do: what is restored, what stays, and what cannot be undone.
 
-A rewind removes nothing and touches nothing outside the log. Files and effects are listed so that nobody believes they
-are gone.
+A rewind removes nothing and touches nothing outside the log. Files and effects are listed so that no reader believes
+they are gone.
 """
 
 from __future__ import annotations

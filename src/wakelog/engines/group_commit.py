@@ -110,7 +110,7 @@ class Group(Generic[C]):
                 try:
                     self._write(batch)
                 except BaseException as exc:
-                    # Perhaps after the commit. This thread was told to stop; the others must submit again.
+                    # Perhaps after the commit. This thread must stop; the others must submit again.
                     for each in batch:
                         each.fail(UnavailableError("the append was interrupted", kind="answer-unknown"), exc)
                     raise

@@ -3,7 +3,7 @@
 - **Integrity**: every stored byte agrees with the hash that covers it, the chain is unbroken, replaced bodies are those
   that the erase events name, and derived data (names, row summaries, snapshots, state hashes) agrees with the log.
 - **Completeness**: no event is missing, from the first to the head; and the head is the one an anchor names, or comes
-  after it. Without an anchor, nobody can tell whether the newest events were cut off.
+  after it. Without an anchor, it is unknown whether the newest events were cut off.
 - **Scope**: what could not be checked because it is gone (erased bodies, pruned bodies, removed payloads), or because
   it is encrypted and the key is missing. There the headers, the chain and the order are checked, but not the content
   and what is derived from it.

@@ -1,6 +1,6 @@
 """The audit report: evidence about one session, or the sessions of a case, for a person who was not there.
 
-It says what happened, who approved it, which effects depend on input that nobody verified, what was removed by whom and
+It says what happened, who approved it, which effects depend on unverified input, what was removed by whom and
 why, whether the record is intact and which anchors hold, where the record has gaps, and what all this does not prove.
 It only reads. Every statement names its event and says how it is known.
 """

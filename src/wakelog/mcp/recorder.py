@@ -122,9 +122,9 @@ class TrafficRecorder:
         """No more answers will come: open calls have an unknown outcome."""
         self._enqueue(lambda: self._forget_conversation(scope))
 
-    def note_departure(self, scope: str = "", *, lost: tuple[Any, ...] = ()) -> None:
+    def note_departure(self, *, lost: tuple[Any, ...] = ()) -> None:
         """The client disconnected. `lost` are the requests whose answers could not be delivered."""
-        self._enqueue(lambda: self._record_departure(scope, lost))
+        self._enqueue(lambda: self._record_departure("", lost))
 
     def rename_conversation(self, scope: str, name: str) -> None:
         """The server has named a conversation. Its client stays the same."""

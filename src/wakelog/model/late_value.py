@@ -1,7 +1,7 @@
 """Properties that are computed when they are first used.
 
 `functools.cached_property` does the same, but before Python 3.12 it holds a lock meanwhile. A process that is forked at
-that moment would wait for the lock for ever. Here two threads may both compute a value; the first one to be ready is
+that moment would never get the lock. Here two threads may both compute a value; the first one to be ready is
 kept and given to both.
 """
 

@@ -9,7 +9,7 @@ earlier result. The plans are compared step by step and value by value:
 - a run of calls that went through a list becomes one step over that list.
 
 Everything else is refused, naming the step and the argument: if the log does not show where a varying value came from,
-nobody could supply it. The result contains nothing from only one recording: parameters have no values.
+no caller could supply it. The result contains nothing from only one recording: parameters have no values.
 """
 
 from __future__ import annotations

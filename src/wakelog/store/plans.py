@@ -116,7 +116,7 @@ class StorePlans:
         return self.endorsed(name).plan.run(session, inputs, tools=tools)
 
     def endorsed(self, name: str) -> PromotedPlan:
-        """Returns the plan of that name or id. Raises NotAllowedError if nobody has endorsed it."""
+        """Returns the plan of that name or id. Raises NotAllowedError if it is not endorsed."""
         plan = self.get(name)
         if not plan.endorsed:
             raise NotAllowedError(

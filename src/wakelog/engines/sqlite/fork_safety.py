@@ -2,7 +2,7 @@
 
 SQLite keeps a process's file locks in memory, by inode. A forked child inherits that memory but not the locks. If it
 opens a file that its parent has open, SQLite believes that it holds locks which it does not hold, so another process
-may delete the write-ahead log under it. A lock that another thread held at the fork stays taken in the child for ever.
+may delete the write-ahead log under it. A lock that another thread held at the fork stays taken in the child.
 The child must not close an inherited connection either: that could delete a log that others have written since.
 
 So every use of a connection passes a gate. Before a fork the gate is shut, which waits for all users, and the
@@ -79,7 +79,7 @@ class ConnectionHolder(Protocol):
     """An owner of connections."""
 
     def hang_up(self) -> None:
-        """Closes them all. Nobody is using them."""
+        """Closes them all. None is in use."""
         ...
 
     def start_over(self) -> None:
