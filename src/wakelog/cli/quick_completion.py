@@ -89,11 +89,11 @@ def _sessions(shell: str, environ: Mapping[str, str], prefix: str) -> list[tuple
         return None
     from wakelog.engines.sqlite.session_names import newest_names
 
-    found = newest_names(path, prefix, MAX_ITEMS)
-    if found is None:
+    results = newest_names(path, prefix, MAX_ITEMS)
+    if results is None:
         return None
     # bash shows no help texts
-    return [(name, "" if shell == "bash" else describe_session(status, turn, at)) for name, status, turn, at in found]
+    return [(name, "" if shell == "bash" else describe_session(status, turn, at)) for name, status, turn, at in results]
 
 
 def _store_file(environ: Mapping[str, str]) -> str | None:

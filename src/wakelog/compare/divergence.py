@@ -167,8 +167,8 @@ class Pairing:
             return DivergenceFactor("prompt", "unknown", f"it was {a.gone or b.gone}")
         if a.exact_key == b.exact_key or a.key == b.key:
             return DivergenceFactor("prompt", "same", "" if a.exact_key == b.exact_key else "but for ids or times")
-        found = differences("prompt", fetch_payloads(self.log_a, a.input), fetch_payloads(self.log_b, b.input))
-        return DivergenceFactor("prompt", "differs", differences=tuple(found))
+        results = differences("prompt", fetch_payloads(self.log_a, a.input), fetch_payloads(self.log_b, b.input))
+        return DivergenceFactor("prompt", "differs", differences=tuple(results))
 
     def _model(self, a: Step, b: Step) -> DivergenceFactor:
         if not (a.model and b.model):

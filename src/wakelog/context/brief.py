@@ -236,20 +236,20 @@ def _derived_line(writer: StateWriter, item: InsightItem) -> SectionLine:
 
 def _last_words(writer: StateWriter, at: Seq) -> Iterator[SectionLine]:
     """The user's last request and the agent's last words, if the end of the log has them."""
-    found: dict[str, Entry] = {}
+    results: dict[str, Entry] = {}
     is_over = False
     for entry in _tail(writer, at):
         is_over = is_over or entry.kind == "turn.started"
         if entry.kind == "history.rewound" and not is_over and entry.body.get("mode", "rewind") != "retry":
             yield SectionLine(f"- rewound to e{entry.body.get('to')} since the last turn (e{entry.seq})", entry.seq)
         who = _speaker(writer, entry)
-        if who and who not in found and _words(writer.log, entry):
-            found[who] = entry
-        if len(found) == 2:
+        if who and who not in results and _words(writer.log, entry):
+            results[who] = entry
+        if len(results) == 2:
             break
     for who, lead in (("user", "asked: "), ("assistant", "the agent said: ")):
-        if who in found:
-            entry = found[who]
+        if who in results:
+            entry = results[who]
             words = _words(writer.log, entry)
             prose = _CODE.sub(" (code) ", words) if who == "assistant" else words
             yield writer.said(prose, entry.seq, lead=lead)

@@ -125,8 +125,8 @@ def _refuse_cut(item: Item, first: Seq, last: Seq) -> None:
 def compactions(log: Log, at: Seq | None = None) -> list[Summary]:
     """The compactions in effect at a point, oldest first."""
     at = log.head().seq if at is None else at
-    found = compactions_in(log.state(at)["evicted_keys"])
-    return [_summary(log, each, found) for each in found]
+    results = compactions_in(log.state(at)["evicted_keys"])
+    return [_summary(log, each, results) for each in results]
 
 
 def _summary(log: Log, compaction: Compaction, others: list[Compaction]) -> Summary:
@@ -159,9 +159,9 @@ def expand(log: Log, seq: Seq, *, why: str = "") -> Seq:
 
 
 def _in_effect(log: Log, seq: Seq) -> Compaction:
-    found = compactions_in(log.state()["evicted_keys"])
-    for each in found:
+    results = compactions_in(log.state()["evicted_keys"])
+    for each in results:
         if each.seq == seq:
             return each
-    known = f"in effect are {', '.join(f'e{c.seq}' for c in found)}" if found else "there is none"
+    known = f"in effect are {', '.join(f'e{c.seq}' for c in results)}" if results else "there is none"
     raise NotFoundError(f"e{seq} is not a compaction in effect: {known}", kind="compaction-not-found")

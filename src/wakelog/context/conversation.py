@@ -133,11 +133,11 @@ class _Linker:
         self._numbers[turn] += 1
         is_gone = isinstance(input, bytes) or (isinstance(input, dict) and input.keys() & {"$erased", "gone"})
         value = text_of(input) if is_gone else input
-        given = value if isinstance(value, dict) else {} if value is None else {"input": value}
+        data = value if isinstance(value, dict) else {} if value is None else {"input": value}
         return ShownCall(
             f"call_{turn}_{self._numbers[turn]}",
             valid_name(name),
-            given,
+            data,
             answer if answer.strip() else "(no output)",
             is_error,
         )

@@ -161,23 +161,23 @@ def _inside(window: Window, first: Seq, last: Seq) -> list[Item]:
 
 def _cannot_return(log: Log, holder: Evicted, back: list[Item]) -> list[Gone]:
     """What cannot be restored. Items whose content is gone are removed from `back`."""
-    found = []
+    results = []
     for item in list(back):
         erased = [s for s in item.events if "$erased" in log.entry(s).body]
         if item.kind == "gone":
             back.remove(item)
         elif erased:
-            found.append(Gone(erased[0], "erased"))
+            results.append(Gone(erased[0], "erased"))
             if len(erased) == len(item.events) or item.status == "erased":
                 back.remove(item)
     first, last = (holder.first, holder.last) if holder.what == "range" else (holder.handle, holder.handle)
     for end in dict.fromkeys((first, last)):
         try:
             if not log.entry(end).record.body:
-                found.append(Gone(end, "pruned"))
+                results.append(Gone(end, "pruned"))
         except NotFoundError:
-            found.append(Gone(end, "not there"))
-    return found
+            results.append(Gone(end, "not there"))
+    return results
 
 
 def pin(log: Log, key: str | Seq) -> Item:

@@ -274,7 +274,7 @@ class Builder:
         else:
             note = {"evicted": {"key": evicted.key, "tokens": evicted.tokens or None}}
             answer, events = CallAnswer("evicted", text_of(note)), (seq,)
-        answer_bytes, given = self._unread_bytes, self._read(request, "input")
+        answer_bytes, value = self._unread_bytes, self._read(request, "input")
         self.unread[item_key(seq)] = self._unread_bytes, answer_bytes
         entries = [e for e in slot.entries if e.seq in events]
         trust, source = least_trusted(map(self._mark, entries))
@@ -290,7 +290,7 @@ class Builder:
             role="assistant",
             name=name,
             action=str(body.get("action", "")),
-            input=given,
+            input=value,
             answer=answer.text,
             status=answer.status,
             is_error=answer.is_error,

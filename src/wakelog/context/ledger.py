@@ -44,22 +44,22 @@ _HEAD = "# What is known\nKept outside this conversation; it stays when messages
 class Context(list[dict[str, Any]]):
     """The messages to send, with what they are made of. For Anthropic, pass `system` along."""
 
-    def __init__(self, messages: list[dict[str, Any]], **about: Any) -> None:
+    def __init__(self, messages: list[dict[str, Any]], **fields: Any) -> None:
         super().__init__(messages)
-        self.system: str = about["system"]
-        self.shape: Shape = about["shape"]
-        self.at: Seq = about["at"]
-        self.budget: int | None = about["budget"]
-        self.tokens: int = about["tokens"]
-        self.items: tuple[Item, ...] = about["items"]
-        self.known: str = about["known"]
+        self.system: str = fields["system"]
+        self.shape: Shape = fields["shape"]
+        self.at: Seq = fields["at"]
+        self.budget: int | None = fields["budget"]
+        self.tokens: int = fields["tokens"]
+        self.items: tuple[Item, ...] = fields["items"]
+        self.known: str = fields["known"]
         """The durable part, as it is in the system message."""
-        self.ranges: tuple[tuple[Seq, Seq], ...] = about["ranges"]
+        self.ranges: tuple[tuple[Seq, Seq], ...] = fields["ranges"]
         """The events whose content is in it."""
-        self.evicted: tuple[Evicted, ...] = about["evicted"]
-        self.exposure: Trust = about["exposure"]
+        self.evicted: tuple[Evicted, ...] = fields["evicted"]
+        self.exposure: Trust = fields["exposure"]
         """The least trust of anything in it; `source` is where that came from."""
-        self.source: str = about["source"]
+        self.source: str = fields["source"]
         self.hash = hash_value({"system": self.system, "messages": messages})
 
     @property

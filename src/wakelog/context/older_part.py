@@ -132,15 +132,15 @@ def _asked_before(entries: Iterable[Entry], begin: Seq) -> Iterator[Seq]:
 
 def _calls_around(log: Log, kept: set[Seq]) -> set[Seq]:
     """Calls that must stay too: requested before a kept event and answered after it, or answered by one."""
-    found: set[Seq] = set()
+    results: set[Seq] = set()
     last = log.head().seq
     for seq in kept:
         for entry in log.entries(after=seq - 1, upto=min(seq + NEAR, last)):
             if entry.seq == seq:
-                found.add(entry.header.cause if entry.kind.startswith("action.") else 0)
+                results.add(entry.header.cause if entry.kind.startswith("action.") else 0)
             else:
-                found.update(_asked_before((entry,), seq))
-    return found - {0}
+                results.update(_asked_before((entry,), seq))
+    return results - {0}
 
 
 def _trimmed(log: Log, scope: ShownPart, state: dict[str, Value], first: Seq, last: Seq) -> tuple[Seq, Seq] | None:

@@ -70,9 +70,9 @@ class StateWriter:
 
     def pending(self) -> Part:
         shown = [p for p in self.state["pending_actions"].items() if self._is_shown(p[1]["turn"], p[1]["seq"])]
-        found = sorted(shown, key=lambda p: (_URGENT.get(p[1]["status"], 9), p[1]["seq"]))
-        lines = (self._pending(action, pending) for action, pending in found)
-        return Part("pending", "Pending", len(found), lines, self.shows("pending_actions"), weight=3, first=True)
+        results = sorted(shown, key=lambda p: (_URGENT.get(p[1]["status"], 9), p[1]["seq"]))
+        lines = (self._pending(action, pending) for action, pending in results)
+        return Part("pending", "Pending", len(results), lines, self.shows("pending_actions"), weight=3, first=True)
 
     def decisions(self, *, weight: int = 4) -> Part:
         made = _newest(self.state["decisions_made"])
@@ -85,9 +85,9 @@ class StateWriter:
         return Part("facts", "Facts", len(known), lines, self.shows("facts"), weight=4)
 
     def dead_ends(self) -> Part:
-        found = [e for e in _newest(self.state["dead_ends"]) if self._is_shown(e[1]["turn"], e[0])]
-        lines = (self._dead_end(seq, end) for seq, end in found)
-        return Part("dead_ends", "Dead ends", len(found), lines, self.shows("dead_ends"), weight=2)
+        results = [e for e in _newest(self.state["dead_ends"]) if self._is_shown(e[1]["turn"], e[0])]
+        lines = (self._dead_end(seq, end) for seq, end in results)
+        return Part("dead_ends", "Dead ends", len(results), lines, self.shows("dead_ends"), weight=2)
 
     def last_error(self) -> Part:
         error = self.state["last_error"]
@@ -122,14 +122,14 @@ class StateWriter:
         return Part("artefacts", "Artefacts", len(made), lines, self.shows("artefacts"))
 
     def subagents(self) -> Part:
-        found = sorted(self.state["subagents"].items(), key=lambda s: (s[1]["status"] != "running", -s[1]["seq"]))
+        results = sorted(self.state["subagents"].items(), key=lambda s: (s[1]["status"] != "running", -s[1]["seq"]))
         lines = (
             self.said(
                 f"{self._name(id)} {text_of(each['status'])}: {text_of(each['task'])}", each["seq"], what="sub-agent"
             )
-            for id, each in found
+            for id, each in results
         )
-        return Part("subagents", "Sub-agents", len(found), lines, self.shows("subagents"))
+        return Part("subagents", "Sub-agents", len(results), lines, self.shows("subagents"))
 
     def _name(self, id: str) -> str:
         """The name of another session; in a window, or if it has none, its id."""
@@ -282,9 +282,9 @@ class StateWriter:
 
     def entries(self, first: Seq, last: Seq) -> list[Entry]:
         """The events of a range, read together."""
-        found = list(self.log.entries(after=first - 1, upto=last))
-        self._read.update((entry.seq, entry) for entry in found)
-        return found
+        results = list(self.log.entries(after=first - 1, upto=last))
+        self._read.update((entry.seq, entry) for entry in results)
+        return results
 
 
 def _what(entry: Entry) -> str:

@@ -169,7 +169,7 @@ def read_ranges(log: Log, ranges: Ranges, *, payloads: bool = False) -> Iterable
 def _pruned(log: Log, view: Ranges) -> list[tuple[Seq, Seq]]:
     """The ranges in view that were pruned. A prune removes the beginning of what one session of the fork tree holds, so
     its end is found by binary search."""
-    found = []
+    results = []
     for segment in log.segments:
         low, high = segment.first, min(segment.last or view[-1][1], view[-1][1])
         if low > high or log.entry(low).record.body:
@@ -178,8 +178,8 @@ def _pruned(log: Log, view: Ranges) -> list[tuple[Seq, Seq]]:
         while low < high:
             middle = (low + high + 1) // 2
             low, high = (low, middle - 1) if log.entry(middle).record.body else (middle, high)
-        found += [(max(a, first), min(b, low)) for a, b in view if a <= low and first <= b]
-    return found
+        results += [(max(a, first), min(b, low)) for a, b in view if a <= low and first <= b]
+    return results
 
 
 def read_recorded(log: Log, ranges: Ranges) -> tuple[Item, ...]:

@@ -104,7 +104,7 @@ class MasterKey:
 
 def _decode_key(text: str) -> bytes | None:
     """The 32 bytes of a key as text, or None."""
-    for decode in (bytes.fromhex, lambda given: base64.b64decode(given, validate=True)):
+    for decode in (bytes.fromhex, lambda value: base64.b64decode(value, validate=True)):
         with contextlib.suppress(ValueError, binascii.Error):
             if len(secret := decode(text)) == KEY_SIZE:
                 return secret

@@ -73,11 +73,11 @@ class AnchorLog:
     @property
     def anchors(self) -> dict[SessionId, list[tuple[AnchorRound, Anchor]]]:
         """The anchors of each session, oldest first."""
-        found: dict[SessionId, list[tuple[AnchorRound, Anchor]]] = {}
+        results: dict[SessionId, list[tuple[AnchorRound, Anchor]]] = {}
         for round in self.rounds:
             for anchor in round.heads:
-                found.setdefault(anchor.session, []).append((round, anchor))
-        return found
+                results.setdefault(anchor.session, []).append((round, anchor))
+        return results
 
     def refresh(self) -> None:
         """Reads the new rounds."""

@@ -147,7 +147,7 @@ class _Transcript:
         first = replies[0].body if replies else {}
         params = first.get("params")
         model = params.get("model") if isinstance(params, dict) else None if replies else SYNTHETIC
-        about = {
+        fields = {
             "id": str(first.get("action") or uuid.uuid5(_HOME, self._waiting[0]["uuid"])).partition("/")[0],
             "type": "message",
             "role": "assistant",
@@ -156,7 +156,7 @@ class _Transcript:
         waiting, self._waiting = self._waiting, []
         for number, record in enumerate(waiting):
             mine = blocks[number : number + 1] if record is not waiting[-1] else blocks[number:]
-            yield record | {"message": {**about, "content": mine, **record["message"]}}
+            yield record | {"message": {**fields, "content": mine, **record["message"]}}
 
     def _user(self, record: dict[str, Any], kept: dict[str, Any], own: list[Entry]) -> dict[str, Any]:
         results = [b for e in own if e.kind in ENDS and not self._blocks.is_model(e) if (b := self._blocks.result(e))]
@@ -236,8 +236,8 @@ class _Transcript:
 def _take_call(calls: list[Item], block: Block) -> Item | None:
     """The first call that matches a block. It is removed from the list."""
     for item in calls:
-        given = item.input if isinstance(item.input, dict) else {} if item.input is None else {"input": item.input}
-        if valid_name(item.name) == block["name"] and given == block["input"]:
+        data = item.input if isinstance(item.input, dict) else {} if item.input is None else {"input": item.input}
+        if valid_name(item.name) == block["name"] and data == block["input"]:
             calls.remove(item)
             return item
     return None

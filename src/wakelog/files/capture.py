@@ -66,11 +66,11 @@ class Capture:
     ) -> None:
         self.folder = os.path.realpath(project_folder() if folder is None else folder)
         start = os.getcwd() if folder is None else self.folder
-        found = _roots([os.path.join(start, os.fspath(root)) for root in roots], self.folder)
-        self.roots = tuple(root.path for root in found)
+        results = _roots([os.path.join(start, os.fspath(root)) for root in roots], self.folder)
+        self.roots = tuple(root.path for root in results)
         excluded = [os.path.abspath(path) for path in (*exclude, *([cache] if cache is not None else []))]
         self._contents = Contents(Path(cache) if cache is not None else None, max_bytes=max_total_bytes)
-        self._scanner = Scanner(found, self._contents, max_file_bytes=max_file_bytes, exclude=excluded)
+        self._scanner = Scanner(results, self._contents, max_file_bytes=max_file_bytes, exclude=excluded)
         self._lock = threading.RLock()
         self._last: dict[str, ManifestEntry] = {}
         self._tick = 0

@@ -96,19 +96,19 @@ def find_links(log: Log, folder: str) -> list[CommitLink]:
 def _turns_in(
     commit: GitCommit, work: _Work, matched: dict[tuple[str, int], Seq]
 ) -> dict[int, tuple[Seq, Literal["recorded", "matched", "derived"]]]:
-    found: dict[int, tuple[Seq, Literal["recorded", "matched", "derived"]]] = {}
+    results: dict[int, tuple[Seq, Literal["recorded", "matched", "derived"]]] = {}
     for turn, (began, ended) in work.spans.items():
         made = next((seq for hash, at, seq in work.made if at == turn and commit.hash.startswith(hash)), 0)
         if made:
-            found[turn] = (made, "recorded")
+            results[turn] = (made, "recorded")
         elif same := matched.get((commit.hash, turn), 0):
-            found[turn] = (same, "matched")
+            results[turn] = (same, "matched")
         elif began // 1_000_000 <= commit.at_s <= ended // 1_000_000:
             before = (c for c in work.changes if c.turn == turn and c.at_us // 1_000_000 <= commit.at_s)
             touched = [c.seq for c in before if c.path in commit.paths]
             if touched:
-                found[turn] = (touched[-1], "derived")
-    return found
+                results[turn] = (touched[-1], "derived")
+    return results
 
 
 def _match_contents(folder: str, commits: list[GitCommit], work: _Work) -> Iterator[tuple[tuple[str, int], Seq]]:

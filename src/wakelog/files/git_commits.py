@@ -142,8 +142,8 @@ def keep_anchor_note(folder: str, note: str) -> str:
 def anchor_notes(folder: str) -> list[str]:
     """The signed notes on all commits of a repository."""
     listed = run_git(folder, "notes", f"--ref={ANCHORS}", "list", check=False).decode().splitlines()
-    found = [run_git(folder, "cat-file", "blob", line.split(" ")[0]).decode(errors="replace") for line in listed]
-    return [match[0] for text in found for match in _SIGNED.finditer(text if text.endswith("\n") else text + "\n")]
+    results = [run_git(folder, "cat-file", "blob", line.split(" ")[0]).decode(errors="replace") for line in listed]
+    return [match[0] for text in results for match in _SIGNED.finditer(text if text.endswith("\n") else text + "\n")]
 
 
 def run_git(

@@ -137,7 +137,7 @@ class VerbRequest(msgspec.Struct, frozen=True):
         """The fields of a query or body as keyword arguments; `renamed` maps a field to another keyword. Times are
         parsed, an empty `by` becomes the key's name, and other empty fields are left out, so that the verb's default
         applies."""
-        found: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         for field in msgspec.structs.fields(struct):
             value = getattr(struct, field.name)
             if value in ("", None, ()) and value == field.default and field.name != "by":
@@ -146,8 +146,8 @@ class VerbRequest(msgspec.Struct, frozen=True):
                 value = time_of(value, self.now)
             elif field.name == "by":
                 value = value or self.key.name
-            found[renamed.get(field.name, field.name)] = value
-        return found
+            results[renamed.get(field.name, field.name)] = value
+        return results
 
     def session(self) -> Session[Any]:
         """The session that the path names, by name, id, or the start of its id."""

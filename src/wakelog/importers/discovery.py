@@ -32,12 +32,12 @@ class FoundTranscript(msgspec.Struct, frozen=True):
 def find_transcripts(at: Path | None = None, *, since: int = 0) -> list[FoundTranscript]:
     """The transcripts of every known program in a home folder, oldest first, without those older than `since`."""
     at = at or own_home()
-    found = []
+    results = []
     for each in all_formats():
         for path in each.find_in_home(at):
             if (one := _found(each.NAME, path)) is not None and one.changed >= since:
-                found.append(one)
-    return sorted(found, key=lambda f: (f.changed, str(f.path)))
+                results.append(one)
+    return sorted(results, key=lambda f: (f.changed, str(f.path)))
 
 
 def find_in_folder(folder: Path, *, since: int = 0) -> Iterator[FoundTranscript]:

@@ -82,16 +82,16 @@ def _file_differences(index: Index, fresh: Index) -> Iterator[tuple[str, str]]:
 def _shared_differences(index: Index, fresh: Index) -> Iterator[tuple[str, str]]:
     """What differs twice in a row at the same head of its session. In a shared database the cursors can differ although
     the content does not, so they cannot show that both are at the same moment."""
-    found: set[tuple[str, str, int]] | None = None
+    results: set[tuple[str, str, int]] | None = None
     for _ in range(2):
         index.catch_up()
         fresh.catch_up()
         with index.reading() as connection, fresh.reading() as made:
             now = set(_compared_tables(connection, made))
-        found = now if found is None else found & now
-        if not found:
+        results = now if results is None else results & now
+        if not results:
             return
-    for session, what, _ in sorted(found or ()):
+    for session, what, _ in sorted(results or ()):
         yield session, what
 
 

@@ -131,8 +131,8 @@ def take(db: SharedConnection, shard: int, owner: str) -> ShardRow | None:
     row = rows(db).get(shard)
     if row is not None and row.owner not in ("", owner):
         return None
-    found = db.fetch(_TAKE, shard, owner, LEASE_MS)
-    return ShardRow(*found[0]) if found else None
+    results = db.fetch(_TAKE, shard, owner, LEASE_MS)
+    return ShardRow(*results[0]) if results else None
 
 
 def begin(db: SharedConnection, row: ShardRow) -> bool:

@@ -51,6 +51,6 @@ def with_later_output(call: Did, later: Iterable[Did]) -> tuple[Did, Did]:
 def _asks_for(call: Did, id: str) -> bool:
     """Whether a call asks for the output of a command: by its id, or in a file that is named after it. An id may be a
     small number, which other arguments have too."""
-    given = call.input if isinstance(call.input, dict) else {}
-    is_named = any(str(value) == id for name, value in given.items() if name.lower().endswith("id"))
-    return is_named or any(isinstance(value, str) and f"/{id}.output" in value for value in given.values())
+    data = call.input if isinstance(call.input, dict) else {}
+    is_named = any(str(value) == id for name, value in data.items() if name.lower().endswith("id"))
+    return is_named or any(isinstance(value, str) and f"/{id}.output" in value for value in data.values())

@@ -193,13 +193,13 @@ def _tried_before(steps: Sequence[TurnStep], n: int) -> int | None:
 
 def _chain(steps: Sequence[TurnStep], last: int | None) -> set[int]:
     """The failed steps in a row that end with this one."""
-    found: set[int] = set()
+    results: set[int] = set()
     for k in range(last if last is not None else -1, -1, -1):
         if steps[k].is_wrong:
-            found.add(k)
+            results.add(k)
         elif steps[k].act != "look":
             break
-    return found
+    return results
 
 
 def _signs_of_calls(steps: Sequence[TurnStep], before: int | None, n: int) -> set[str]:

@@ -68,9 +68,9 @@ def open_items(value: Any) -> list[str]:
     """The items that are not done, from the input of a todo list call."""
     given = list(value.values()) if isinstance(value, dict) else []
     items = next((v for v in given if isinstance(v, list)), [])
-    found = [line for text in given if isinstance(text, str) and not items for line in _UNCHECKED.findall(text)]
+    results = [line for text in given if isinstance(text, str) and not items for line in _UNCHECKED.findall(text)]
     for item in items:
         if isinstance(item, dict) and str(item.get("status", "")).lower() in ("pending", "in_progress", "todo", "open"):
             text = item.get("content") or item.get("step") or item.get("title") or item.get("description")
-            found += [text] if isinstance(text, str) else []
-    return found
+            results += [text] if isinstance(text, str) else []
+    return results

@@ -77,7 +77,7 @@ def is_idle(name: str, text: str) -> bool:
 def cause_in(told: Sequence[Told], quote: Told | None) -> TextSpan | None:
     """Why the try failed, in the agent's first words about it: not after what it does then, and no announcement. A
     sentence that explains is better than one that only says that something failed."""
-    found: list[tuple[bool, TextSpan]] = []
+    results: list[tuple[bool, TextSpan]] = []
     for spoken, sentence in told[:CAUSE_WITHIN]:
         is_title = sentence.is_heading or bool(_TITLE.fullmatch(sentence.text))
         is_quote = quote is not None and quote[1] == sentence
@@ -86,7 +86,7 @@ def cause_in(told: Sequence[Told], quote: Told | None) -> TextSpan | None:
         is_cause = explains or bool(not is_quote and failure_cues.CAUSE.search(sentence.text))
         is_idle = sentence.text.endswith("?") or failure_cues.COURTESY.match(sentence.text)
         if is_cause and not is_title and not is_plan and not is_idle:
-            found.append((not explains, spoken.span(sentence.start, sentence.end)))
+            results.append((not explains, spoken.span(sentence.start, sentence.end)))
         if is_quote:
             break
-    return min(found, key=lambda f: f[0])[1] if found else None
+    return min(results, key=lambda f: f[0])[1] if results else None

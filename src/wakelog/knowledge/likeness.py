@@ -190,8 +190,8 @@ def _word_finder(words: Sequence[str]) -> Callable[[str], frozenset[str]]:
     wanted = frozenset(words)
 
     def find(text: str) -> frozenset[str]:
-        found = begin.findall(_normalize(text))
-        return wanted.intersection(_stem(word.removesuffix("'s")) for word in found) if found else _NONE
+        results = begin.findall(_normalize(text))
+        return wanted.intersection(_stem(word.removesuffix("'s")) for word in results) if results else _NONE
 
     return find
 
@@ -231,8 +231,8 @@ def _first_inputs(db: Connection, sessions: Sequence[Any]) -> dict[int, list[tup
 
 
 def _sessions(db: Connection, rows: Sequence[Any]) -> list[PastSession]:
-    found = sessions_by_number(db, (row[0] for row in rows))
-    return [found[row[0]] for row in rows]
+    results = sessions_by_number(db, (row[0] for row in rows))
+    return [results[row[0]] for row in rows]
 
 
 def _words_used(

@@ -166,10 +166,10 @@ class FirstAnswers:
             return {}
         if method not in LISTS:
             return None
-        found: dict[str, Any] = self._lists()[method]
+        results: dict[str, Any] = self._lists()[method]
         if method == "tools/list" and self._read_only:
-            return {**found, "tools": [t for t in found["tools"] if t["annotations"].get("readOnlyHint")]}
-        return found
+            return {**results, "tools": [t for t in results["tools"] if t["annotations"].get("readOnlyHint")]}
+        return results
 
     def _initialize(self, params: Any) -> dict[str, Any] | None:
         if self.version or not _is_complete(params):

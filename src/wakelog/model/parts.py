@@ -251,9 +251,9 @@ def _block(block: dict[str, Any]) -> Iterator[Part]:
 
 def _hosted_call(block: dict[str, Any]) -> str:
     """Describes a call that the provider itself made while it answered."""
-    given, name = as_dict(block.get("input")), text_in(block, "name") or "a tool"
-    about = next((text_in(given, key) for key in ("query", "url", "code", "command") if text_in(given, key)), "")
-    return f"{name.replace('_', ' ')}: {about or text_of(given)}"
+    data, name = as_dict(block.get("input")), text_in(block, "name") or "a tool"
+    about = next((text_in(data, key) for key in ("query", "url", "code", "command") if text_in(data, key)), "")
+    return f"{name.replace('_', ' ')}: {about or text_of(data)}"
 
 
 def _hosted_result(block: dict[str, Any]) -> str:

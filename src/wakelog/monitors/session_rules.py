@@ -23,18 +23,18 @@ class BudgetRule:
         was = {use.unit: use.level for use in uses(before)}
         if is_fork:  # a fork inherits what was spent, and the flags raised before it
             was = {unit: level for unit, level in was.items() if f"{self.name}:{unit}" in view.state["flags"]}
-        found = []
+        results = []
         for use in uses(after):
             level, flag = use.level, f"{self.name}:{use.unit}"
             if level == was.get(use.unit, 0):
                 continue
             if level == 0:
-                found.append(over(flag, "the limit was lifted" if use.limit is None else use.words))
+                results.append(over(flag, "the limit was lifted" if use.limit is None else use.words))
             elif level == 1:
-                found.append(RuleFinding(flag, f"nearly reached: {use.words}", "warning", (entry.seq,)))
+                results.append(RuleFinding(flag, f"nearly reached: {use.words}", "warning", (entry.seq,)))
             else:
-                found.append(RuleFinding(flag, f"reached: {use.words}", "error", (entry.seq,), pause=True))
-        return found
+                results.append(RuleFinding(flag, f"reached: {use.words}", "error", (entry.seq,), pause=True))
+        return results
 
 
 class Stall:

@@ -185,10 +185,10 @@ class SecretSeen:
         if entry.kind != "payload.redacted":
             return None
         target: Seq = entry.body.get("target", 0)
-        found = []
+        results = []
         for marker in entry.body.get("markers", ()):
             flag = f"{self.name}:{marker}"
             if flag not in self._reported:
                 self._reported.add(flag)
-                found.append(RuleFinding(flag, f"a {marker} was in e{target}, and was masked", targets=(target,)))
-        return found
+                results.append(RuleFinding(flag, f"a {marker} was in e{target}, and was masked", targets=(target,)))
+        return results

@@ -202,13 +202,13 @@ def _groups(
     read: Callable[[SessionFigures], float | None],
 ) -> Groups:
     """The values by task; in one group if there is no common task."""
-    found: dict[str, tuple[list[float], list[float]]] = {}
+    results: dict[str, tuple[list[float], list[float]]] = {}
     for side, sessions in enumerate((a, b)):
         for figures in sessions:
             value = read(figures)
             if value is not None:
-                found.setdefault(figures.task if tasks else "", ([], []))[side].append(value)
-    return [found[task] for task in sorted(found) if all(found[task])]
+                results.setdefault(figures.task if tasks else "", ([], []))[side].append(value)
+    return [results[task] for task in sorted(results) if all(results[task])]
 
 
 def _test_difference(groups: Groups) -> tuple[float, float, float, float]:

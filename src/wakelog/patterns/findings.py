@@ -95,11 +95,11 @@ class AskPatterns(IndexQuestion, frozen=True):
             raise InvalidInputError(
                 f"there are no patterns of the kind {unknown[0]!r}", kind="bad-kind", hint=f"use {', '.join(KINDS)}"
             )
-        found, sessions, roots, notes = _find_patterns(
+        results, sessions, roots, notes = _find_patterns(
             reading.db, self.project, self.kinds or KINDS, self.since, self.until, self.least
         )
-        patterns = tuple(pattern for of_kind in found for pattern in of_kind[: self.limit])
-        hidden = sum(map(len, found)) - len(patterns)
+        patterns = tuple(pattern for of_kind in results for pattern in of_kind[: self.limit])
+        hidden = sum(map(len, results)) - len(patterns)
         return FoundPatterns(patterns, sessions, roots, hidden, tuple(notes), reading.as_of)
 
 
@@ -110,8 +110,8 @@ class AskPattern(IndexQuestion, frozen=True):
     project: str | None = None
 
     def __call__(self, reading: IndexMoment) -> WorkPattern:
-        found, *_ = _find_patterns(reading.db, self.project)
-        pattern = next((p for of_kind in found for p in of_kind if p.id == self.id), None)
+        results, *_ = _find_patterns(reading.db, self.project)
+        pattern = next((p for of_kind in results for p in of_kind if p.id == self.id), None)
         if pattern is None:
             raise NotFoundError(
                 f"there is no pattern {self.id}", kind="pattern-not-found", hint="wakelog patterns lists what there is"
@@ -241,21 +241,21 @@ def _dead_end(words: str, sightings: Sequence[Sighting]) -> WorkPattern:
     return _pattern("dead_end", words, text, _sightings(sightings))
 
 
-def _by_label(kind: PatternKind, found: dict[str, Sightings], claim: str, support: int) -> list[WorkPattern]:
-    patterns = [_pattern(kind, label, f"{label} {claim}", sightings) for label, sightings in found.items()]
+def _by_label(kind: PatternKind, results: dict[str, Sightings], claim: str, support: int) -> list[WorkPattern]:
+    patterns = [_pattern(kind, label, f"{label} {claim}", sightings) for label, sightings in results.items()]
     kept = [pattern for pattern in patterns if pattern.roots >= support]
     return sorted(kept, key=lambda p: (-p.roots, -p.times, p.id))
 
 
 def _together(habits: Habits) -> Iterable[WorkPattern]:
-    found = []
+    results = []
     for (project, a, b), sightings in habits.together.items():
         roots = sightings.roots
         rarer = min(habits.change_roots(project, a), habits.change_roots(project, b))
         if roots >= TOGETHER_ROOTS and roots >= TOGETHER_SHARE * rarer:
             text = f"{a} and {b} change together: in {roots} of {rarer} sessions that changed the rarer one"
-            found.append((roots / rarer, _pattern("together", f"{project}\0{a}\0{b}", text, sightings)))
-    return [pattern for _, pattern in sorted(found, key=lambda pair: (-pair[1].roots, -pair[0], pair[1].id))]
+            results.append((roots / rarer, _pattern("together", f"{project}\0{a}\0{b}", text, sightings)))
+    return [pattern for _, pattern in sorted(results, key=lambda pair: (-pair[1].roots, -pair[0], pair[1].id))]
 
 
 def _slow(label: str, usual: float, far: Sequence[tuple[int, Sighting]]) -> WorkPattern:

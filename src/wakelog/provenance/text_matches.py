@@ -90,8 +90,8 @@ def needles_of(texts: Iterable[str]) -> list[str]:
     distinctive: dict[str, None] = {}
     lines: dict[str, None] = {}
     for text in texts:
-        found = _ADDRESS.findall(text) if "/" in text or "@" in text else []
-        for word in (*found, *_HASH.findall(text)):
+        results = _ADDRESS.findall(text) if "/" in text or "@" in text else []
+        for word in (*results, *_HASH.findall(text)):
             distinctive[word.rstrip(".,;:")[:LONGEST]] = None
         for line in _BREAKS.split(text):
             line = line.strip()
@@ -175,7 +175,7 @@ def _first_mentions(graph: Graph, wanted: Wanted) -> dict[str, Seq]:
     asked = (tuple(wanted), upto)
     if asked in graph.mentions:
         return graph.mentions[asked]
-    found = graph.mentions[asked] = {}
+    results = graph.mentions[asked] = {}
     left = dict.fromkeys(wanted)
     by_start = _by_start(wanted)
     contents = _likely_contents(graph, upto, left) if _is_raw(graph, left) else _contents(graph, upto)
@@ -187,9 +187,9 @@ def _first_mentions(graph: Graph, wanted: Wanted) -> dict[str, Seq]:
         sure = _held(readable_text(graph, graph.log.entry(seq)), by_start) if hits else ()
         for needle in hits:
             if needle in sure:
-                found[needle] = seq
+                results[needle] = seq
                 del left[needle]
-    return found
+    return results
 
 
 def _by_start(needles: Iterable[str]) -> dict[str, list[str]]:

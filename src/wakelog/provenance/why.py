@@ -210,9 +210,9 @@ def _walk(
         if not nearest:
             break
         looked.update(nearest)
-        found = match(graph, nearest)
-        if found:
-            extra |= found
+        results = match(graph, nearest)
+        if results:
+            extra |= results
             walk = walk_back(graph, starts, extra, without)
     left = sum(1 for s in _unmatched(graph, walk, starts) if s not in looked)
     said = f"text was looked for in {len(looked)} of {len(looked) + left} events that could hold some"

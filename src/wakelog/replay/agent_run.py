@@ -37,11 +37,11 @@ def load_agent(name: str) -> Callable[..., Any]:
 def load_tools(places: Iterable[str], wanted: Iterable[str]) -> dict[str, Callable[..., Any]]:
     """The functions for the wanted tools. Each place is `tool=module:function`, or a module with functions named like
     the tools."""
-    found: dict[str, Callable[..., Any]] = {}
+    results: dict[str, Callable[..., Any]] = {}
     for text in places:
         tool, equals, function = text.partition("=")
         if equals:
-            found[tool] = load_agent(function)
+            results[tool] = load_agent(function)
             continue
         try:
             module = import_module(text)
@@ -51,8 +51,8 @@ def load_tools(places: Iterable[str], wanted: Iterable[str]) -> dict[str, Callab
                 kind="bad-agent",
                 hint="name a module that can be imported from this folder, or TOOL=MODULE:FUNCTION",
             ) from exc
-        found |= {name: value for name in wanted if callable(value := getattr(module, name, None))}
-    return found
+        results |= {name: value for name in wanted if callable(value := getattr(module, name, None))}
+    return results
 
 
 def drive_agent(replay: Replay[Any], agent: str | Callable[..., Any]) -> Any:

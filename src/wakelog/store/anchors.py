@@ -148,7 +148,7 @@ class StoreAnchors:
         """Compares the store with an anchor log: all anchored sessions, or some. `kept` are receipts kept elsewhere,
         which must agree with the log. Events between anchors are checked by `Session.verify`."""
         anchors = log.anchors
-        every = {session: self._check(session, found) for session, found in anchors.items()}
+        every = {session: self._check(session, results) for session, results in anchors.items()}
         session_ids = sessions or list(every)
         agreed, faults = [], []
         for note in kept:

@@ -81,10 +81,10 @@ class StorePlans:
     def all(self, *, endorsed: bool = False) -> tuple[PromotedPlan, ...]:
         """Lists the plans by name, each with its runs. With `endorsed`, only those that are offered to agents."""
         kept = self._kept()
-        found = {name: _plan(content) for name, (_, content, _) in kept.items()}
-        runs = self._store.index.ask(AskPlanRuns(tuple(plan.id for plan in found.values()))) if found else ()
+        results = {name: _plan(content) for name, (_, content, _) in kept.items()}
+        runs = self._store.index.ask(AskPlanRuns(tuple(plan.id for plan in results.values()))) if results else ()
         plans = [
-            self._promoted(found[name], seq, content, by, run)
+            self._promoted(results[name], seq, content, by, run)
             for (name, (seq, content, by)), run in zip(kept.items(), runs, strict=True)
         ]
         return tuple(sorted((p for p in plans if p.endorsed or not endorsed), key=lambda p: p.name))

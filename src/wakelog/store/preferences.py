@@ -140,7 +140,7 @@ class StorePreferences:
         """Lists what users said in the newest sessions that may apply beyond them: said in several sessions, which come
         first, or with words such as "always" or "never". Nothing is stored until it is accepted."""
         kept = {preference.source for preference in self._kept()}
-        found: dict[str, list[PossiblePreference]] = {}
+        results: dict[str, list[PossiblePreference]] = {}
         roots: dict[str, set[str]] = {}
         newest = self._store.index.ask(AskSessions(limit=1000)).rows
         read = [info for info in newest if project is None or project_of(info.labels) == project]
@@ -153,10 +153,10 @@ class StorePreferences:
                 possible = PossiblePreference(
                     info.id, info.name, item.id, item.kind, item.quote[:WORDS_MAX], item.turn, item.seq, 1
                 )
-                found.setdefault(words, []).append(possible)
+                results.setdefault(words, []).append(possible)
         out = [
             msgspec.structs.replace(group[0], roots=len(roots[words]))
-            for words, group in found.items()
+            for words, group in results.items()
             if len(roots[words]) > 1 or LASTING.search(group[0].text)
         ]
         out.sort(key=lambda possible: (-possible.roots, _KINDS.index(possible.kind)))

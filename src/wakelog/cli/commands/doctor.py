@@ -59,8 +59,8 @@ def installation() -> Iterator[StoreCheck]:
     yield StoreCheck("core", "ok", IN_USE)
     yield StoreCheck("sqlite", "ok", f"{apsw.sqlite_lib_version()} through apsw {apsw.apsw_version()}")
     try:
-        found = config.load()
-        files = sorted({f.where for f in found.values() if f.origin in ("project", "user")})
+        results = config.load()
+        files = sorted({f.where for f in results.values() if f.origin in ("project", "user")})
         yield StoreCheck("settings", "ok", ", ".join(files) or "defaults only")
     except WakelogError as exc:
         yield StoreCheck("settings", "fail", exc.message, exc.hint)

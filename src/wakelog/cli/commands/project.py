@@ -85,8 +85,8 @@ def _run(ctx: CommandContext, spaces: NamespaceStores | None) -> None:
 
 
 def _show_status(ctx: CommandContext, stores: Mapping[str, Store]) -> None:
-    found = [(name, shard) for name, store in stores.items() for shard in progress_of(store)]
-    data = {"shards": [{**msgspec.to_builtins(shard), "namespace": name} for name, shard in found]}
+    results = [(name, shard) for name, store in stores.items() for shard in progress_of(store)]
+    data = {"shards": [{**msgspec.to_builtins(shard), "namespace": name} for name, shard in results]}
     rows = [
         (
             _prefixed(name, f"shard {shard.shard}"),
@@ -94,7 +94,7 @@ def _show_status(ctx: CommandContext, stores: Mapping[str, Store]) -> None:
             f"{shard.behind:,}",
             inert_line(shard.owner) or "nobody",
         )
-        for name, shard in found
+        for name, shard in results
     ]
     ctx.answer("projection-status", data, lambda: say_table(ctx, "shard 7 | > place | > behind | projected by", rows))
 

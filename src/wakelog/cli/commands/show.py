@@ -98,18 +98,18 @@ def _show(ctx: CommandContext, shown: list[_Shown], raw: bool, with_output: bool
 
 
 def _find(ctx: CommandContext, places: tuple[str, ...]) -> list[_Shown]:
-    found: list[_Shown] = []
+    results: list[_Shown] = []
     named = [ctx.place(text) for text in places or ("@",)]
     for place in named:
-        found.append(_find_one(place.session if place.named or not found else found[-1].session, place.text))
+        results.append(_find_one(place.session if place.named or not results else results[-1].session, place.text))
     if len(named) > 1 and named[0].named and not named[0].text and not named[1].named:
-        del found[0]  # a name alone only says which session the positions after it are in
+        del results[0]  # a name alone only says which session the positions after it are in
     # `fix-auth@7 e40`, as search prints it, means the event and not the turn as well.
-    if len(found) == 2 and places[0][-1:].isdigit() and found[1].kind == "event" and found[0].kind == "turn":
-        first, second = found
+    if len(results) == 2 and places[0][-1:].isdigit() and results[1].kind == "event" and results[0].kind == "turn":
+        first, second = results
         if first.session.id == second.session.id and first.span.first <= second.span.first <= first.span.last:
             return [second]
-    return found
+    return results
 
 
 def _find_one(session: Session[Any], spot: str) -> _Shown:

@@ -111,13 +111,13 @@ def _tail_all(ctx: CommandContext, filters: _Filter, lines: int, follow: bool, p
     newest = heads.values()
     if not filters.kinds and not filters.errors:
         newest = heapq.nlargest(max(lines, 1), newest, key=lambda h: h.at)  # type: ignore[assignment]
-    found: list[tuple[int, str, Seq, Session[Any], Entry]] = []
+    results: list[tuple[int, str, Seq, Session[Any], Entry]] = []
     for head in newest if lines else ():
         session = ctx.store.resume(head.session)
         own = (e for e in _newest(session, head.seq, filters, lines) if e.session == session.id)
-        found += [(e.header.at, session.id, e.seq, session, e) for e in own]
-        found = heapq.nlargest(lines, found, key=lambda item: item[:3])
-    for *_, session, entry in sorted(found, key=lambda item: item[:3]):
+        results += [(e.header.at, session.id, e.seq, session, e) for e in own]
+        results = heapq.nlargest(lines, results, key=lambda item: item[:3])
+    for *_, session, entry in sorted(results, key=lambda item: item[:3]):
         print_event(session, entry)
     for session, entry in ctx.store.follow(after=marks) if follow else ():
         if filters.matches(entry):

@@ -79,14 +79,14 @@ def watch_command(
 def _once(ctx: CommandContext, watcher: Watcher, chosen: Session[Any] | None, everything: bool, dry_run: bool) -> int:
     raised = [*_findings(ctx, watcher.look()), *_findings(ctx, watcher.tick())]
     new = {(r.session, r.finding.flag) for r in raised}
-    found = {(s.id, flag.name): (s, flag) for s, flag in _raised_flags(ctx, chosen, everything)}
+    results = {(s.id, flag.name): (s, flag) for s, flag in _raised_flags(ctx, chosen, everything)}
     for result in raised if dry_run else ():
         key = (result.session, result.finding.flag)
         if result.finding.is_over:
-            found.pop(key, None)
+            results.pop(key, None)
         else:
-            found[key] = (ctx.store.resume(result.session), _flag(result))
-    flags = dict(sorted(found.items(), key=lambda item: SEVERITIES.index(item[1][1].severity)))
+            results[key] = (ctx.store.resume(result.session), _flag(result))
+    flags = dict(sorted(results.items(), key=lambda item: SEVERITIES.index(item[1][1].severity)))
 
     def human() -> None:
         rows = [flag_cells(ctx, str(s), flag) for s, flag in flags.values()]
@@ -207,9 +207,9 @@ def ls(ctx: CommandContext, session: str, everything: bool) -> int:
       wakelog flag ls --json
     """
     chosen = ctx.session(session) if session or ctx.names_session else None
-    found = [*_raised_flags(ctx, chosen, everything)]
-    rows = [flag_cells(ctx, str(s), flag) for s, flag in found]
-    data = [plain_flag(s, flag) for s, flag in found]
+    results = [*_raised_flags(ctx, chosen, everything)]
+    rows = [flag_cells(ctx, str(s), flag) for s, flag in results]
+    data = [plain_flag(s, flag) for s, flag in results]
     return ctx.answer_found("flags", data, data, lambda: lay_out(ctx, FLAG_COLUMNS, rows), "no flag is raised")
 
 

@@ -30,12 +30,12 @@ def build_crash(scene: Scene) -> None:
     )
     with s.turn("go on") as t:  # this also ends the open turn, as interrupted
         t.data["order"] = 4711
-        found = {"key": "order-4711", "status": "charged", "charge": "ch_9"}
-        scene.call(s, "find_charge", {"key": "order-4711"}, found, summary="charged once")
+        results = {"key": "order-4711", "status": "charged", "charge": "ch_9"}
+        scene.call(s, "find_charge", {"key": "order-4711"}, results, summary="charged once")
         s.append(
             EventDraft(
                 ev.ActionReconciled(
-                    action=charge, outcome="succeeded", output=found, by="find_charge", why="found under the same key"
+                    action=charge, outcome="succeeded", output=results, by="find_charge", why="found under the same key"
                 ),
                 actor="runtime",
             )

@@ -41,13 +41,13 @@ class RaisedFlag(msgspec.Struct, frozen=True):
 
 def flags_of(session: Session[Any]) -> list[RaisedFlag]:
     """The raised flags of a session, oldest first."""
-    found = []
+    results = []
     for name, flag in session.log.part("flags").items():
         entry = session.log.entry(flag["seq"])
         header, targets = entry.header, entry.body.get("targets", ())
         texts = (name, text_of(flag.get("rule", "")), flag.get("severity", "warning"), text_of(flag.get("message", "")))
-        found.append(RaisedFlag(*texts, entry.seq, header.cause, header.at, tuple(targets), flag.get("count", 1)))
-    return sorted(found, key=lambda flag: flag.seq)
+        results.append(RaisedFlag(*texts, entry.seq, header.cause, header.at, tuple(targets), flag.get("count", 1)))
+    return sorted(results, key=lambda flag: flag.seq)
 
 
 def flags_by_event(session: Session[Any]) -> dict[Seq, str]:

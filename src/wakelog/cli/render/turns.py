@@ -333,17 +333,17 @@ def _marks(
     low, high = min(r.first for r in rows), max(r.last for r in rows)
     if max(r.turn for r in rows) == condition.document["turn"]["number"]:
         high = condition.seq
-    found: list[tuple[Seq, str]] = []
+    results: list[tuple[Seq, str]] = []
     kinds = ("history", "session", "checkpoint", "gap")
     for entry in session.events(after=low - 1, upto=high, kind=kinds):
         if mark := _mark_text(session, entry):
-            found.append((entry.seq, _mark_line(ctx, *mark, entry.seq)))
+            results.append((entry.seq, _mark_line(ctx, *mark, entry.seq)))
     for child in session.log.forks():
         if child.fork and low <= child.fork.at <= high:
             name = child.name or short_id(child.session)
             text = f"{name} forked here, now @{child.turn} {child.status}"
-            found.append((child.fork.at, _mark_line(ctx, "fork", text, child.fork.at)))
-    return sorted(found, key=lambda mark: mark[0])
+            results.append((child.fork.at, _mark_line(ctx, "fork", text, child.fork.at)))
+    return sorted(results, key=lambda mark: mark[0])
 
 
 def _mark_text(session: Session[Any], entry: Entry) -> tuple[str, str] | None:

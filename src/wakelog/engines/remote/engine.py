@@ -300,13 +300,13 @@ class RemoteEngine:
 
 def _read_pages(ask: Callable[[T | None, int], Sequence[T]], limit: int) -> list[T]:
     """Up to `limit` items, asked page by page after the last one."""
-    found: list[T] = []
-    while (size := min(PAGE_MAX, limit - len(found))) > 0:
-        page = ask(found[-1] if found else None, size)
-        found += page
+    results: list[T] = []
+    while (size := min(PAGE_MAX, limit - len(results))) > 0:
+        page = ask(results[-1] if results else None, size)
+        results += page
         if len(page) < size:
             break
-    return found
+    return results
 
 
 def _retry_after(reply: Reply) -> float | None:

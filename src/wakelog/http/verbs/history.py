@@ -249,8 +249,8 @@ def payload(call: VerbRequest) -> Raw:
 @route("GET", "/sessions/{session}/messages", by_head=True)
 def messages(call: VerbRequest, query: MessagesQuery) -> MessagesAnswer:
     """Returns the messages in view, oldest first, with their payloads; all of them, or the last ones."""
-    found = call.session().messages(query.at or None, limit=query.limit, before=query.before)
-    return MessagesAnswer(tuple(msgspec.structs.replace(m, content=without_bytes(m.content)) for m in found))
+    results = call.session().messages(query.at or None, limit=query.limit, before=query.before)
+    return MessagesAnswer(tuple(msgspec.structs.replace(m, content=without_bytes(m.content)) for m in results))
 
 
 @route("GET", "/sessions/{session}/diff", by_head=True)

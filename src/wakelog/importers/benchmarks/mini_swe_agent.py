@@ -57,23 +57,23 @@ def recognises(sample: Sample) -> bool:
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
     given = storable(read_document(path))
-    about = as_dict(given)
-    messages = given if isinstance(given, list) else about.get("messages")
+    fields = as_dict(given)
+    messages = given if isinstance(given, list) else fields.get("messages")
     if not isinstance(messages, list):
         raise bad_transcript(f"{path} has no list of messages", "is the trajectory complete?")
-    instance = text_in(about, "instance_id") or re.sub(r"\.(traj|json|gz|zst)\b", "", path.name)
-    yield st.Transcript(_head(path, instance, about, messages), lambda: _records(about, messages))
+    instance = text_in(fields, "instance_id") or re.sub(r"\.(traj|json|gz|zst)\b", "", path.name)
+    yield st.Transcript(_head(path, instance, fields, messages), lambda: _records(fields, messages))
 
 
-def _head(path: Path, instance: str, about: dict[str, Any], messages: list[Any]) -> st.TranscriptHead:
+def _head(path: Path, instance: str, fields: dict[str, Any], messages: list[Any]) -> st.TranscriptHead:
     """The ids of the model API tell runs of the same task apart. Without any, the file's location does."""
     ids = (as_text(_response(m).get("id")) for m in messages)
     own = next((id for id in ids if id), "") or str(path.resolve())
-    info, config = as_dict(about.get("info")), as_dict(as_dict(about.get("info")).get("config"))
+    info, config = as_dict(fields.get("info")), as_dict(as_dict(fields.get("info")).get("config"))
     model = text_in(as_dict(config.get("model")), "model_name")
     labels = {"instance": instance, "model": model, "agent_version": text_in(info, "mini_version")}
     first = next((text_of(m.get("content")) for m in messages if as_dict(m).get("role") == "user"), "")
-    issue = _find_issue(first, _template(about))
+    issue = _find_issue(first, _template(fields))
     return st.TranscriptHead(
         f"{instance}-{digest(own, 8)}",
         NAME,
@@ -83,9 +83,9 @@ def _head(path: Path, instance: str, about: dict[str, Any], messages: list[Any])
     )
 
 
-def _template(about: dict[str, Any]) -> str:
+def _template(fields: dict[str, Any]) -> str:
     """The text that the task was put into, if the trajectory has it."""
-    config = as_dict(as_dict(about.get("info")).get("config"))
+    config = as_dict(as_dict(fields.get("info")).get("config"))
     return text_in(as_dict(config.get("agent")), "instance_template")
 
 
@@ -103,12 +103,12 @@ def _response(message: Any) -> dict[str, Any]:
     return as_dict(as_dict(as_dict(message).get("extra")).get("response"))
 
 
-def _records(about: dict[str, Any], messages: list[Any]) -> Iterator[tuple[st.SourceRecord, int]]:
-    info = as_dict(about.get("info"))
-    reader = _RunReader(text_in(info, "exit_status"), messages, _template(about))
+def _records(fields: dict[str, Any], messages: list[Any]) -> Iterator[tuple[st.SourceRecord, int]]:
+    info = as_dict(fields.get("info"))
+    reader = _RunReader(text_in(info, "exit_status"), messages, _template(fields))
     for number, message in enumerate(messages):
         yield reader.record(number, message), len(str(message))
-    rest = without_fields(about, ("messages",))
+    rest = without_fields(fields, ("messages",))
     if rest or reader.status:
         # It is rewritten with each step. What it says at the end is imported once it says so.
         raw = msgspec.json.encode(rest)
@@ -195,8 +195,8 @@ class _RunReader:
         text = text_of(message.get("content"))
         id = f"m{number}"
         calls = calls_of(message, id)
-        if not calls and len(found := _ACTION.findall(text)) == 1:
-            given = {"command": found[0].strip()}
+        if not calls and len(results := _ACTION.findall(text)) == 1:
+            given = {"command": results[0].strip()}
             calls = [st.CallStep(f"{id}.0", "bash", given, effect_of("bash", given), group=id)]
         # A call without a result was refused by the harness: its complaint is the next message.
         self._asked = [msgspec.structs.replace(a, id=f"{id}.{n}") for n, a in enumerate(calls)]

@@ -47,8 +47,8 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
 
 
 def _transcript(number: int, run: Any) -> st.Transcript:
-    about = as_dict(run)
-    task, trial = about.get("task_id", number), about.get("trial", 0)
+    fields = as_dict(run)
+    task, trial = fields.get("task_id", number), fields.get("trial", 0)
     # A run is written once and complete, so its content tells it from the same task run with another model.
     raw = msgspec.json.encode(run)
     head = st.TranscriptHead(

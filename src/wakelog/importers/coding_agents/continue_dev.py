@@ -122,12 +122,12 @@ class _Reader:
         return st.ResultStep(ask.id, text, outcome, "" if outcome == "succeeded" else text[: st.ERROR_MAX], files)
 
     def _changes(self, ask: st.CallStep, text: str) -> Iterator[FileChanged]:
-        given = as_dict(ask.input)
-        path = text_in(given, "filepath") or text_in(given, "file_path") or text_in(given, "path")
+        data = as_dict(ask.input)
+        path = text_in(data, "filepath") or text_in(data, "file_path") or text_in(data, "path")
         if ask.effect != "write" or not path:
             return
         before = self._files.text(path)
-        content = given.get("content") if isinstance(given.get("content"), str) else given.get("contents")
+        content = data.get("content") if isinstance(data.get("content"), str) else data.get("contents")
         after = content if isinstance(content, str) else None
         self._files.track(path, after)
         is_new = "created" in text.lower() or ask.tool.lower() in ("create_new_file", "builtin_create_new_file")
@@ -139,9 +139,9 @@ def _states(item: dict[str, Any]) -> list[dict[str, Any]]:
     return dicts_in(item.get("toolCallStates")) or dicts_in([item.get("toolCallState")])
 
 
-def _usage(given: dict[str, Any]) -> tuple[Usage, int, str]:
-    cached = tokens(as_dict(given.get("prompt_tokens_details")).get("cached_tokens"))
-    tokens_in = tokens(given.get("prompt_tokens"))
-    usage = Usage(input=max(0, tokens_in - cached), cache_read=cached, output=tokens(given.get("completion_tokens")))
-    cents = given.get("cost_cents")
-    return usage, micros(cents / 100 if isinstance(cents, int | float) else 0), text_in(given, "model")
+def _usage(data: dict[str, Any]) -> tuple[Usage, int, str]:
+    cached = tokens(as_dict(data.get("prompt_tokens_details")).get("cached_tokens"))
+    tokens_in = tokens(data.get("prompt_tokens"))
+    usage = Usage(input=max(0, tokens_in - cached), cache_read=cached, output=tokens(data.get("completion_tokens")))
+    cents = data.get("cost_cents")
+    return usage, micros(cents / 100 if isinstance(cents, int | float) else 0), text_in(data, "model")

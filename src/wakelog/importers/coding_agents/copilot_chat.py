@@ -102,9 +102,9 @@ def _response(id: str, request: dict[str, Any]) -> Iterator[st.Step]:
 Reply = tuple[list[dict[str, Value]], list[tuple[st.CallStep, st.ResultStep]]]
 
 
-def _rounds(id: str, rounds: list[dict[str, Any]], about: dict[str, Any], shown: dict[str, Any]) -> Iterator[Reply]:
+def _rounds(id: str, rounds: list[dict[str, Any]], fields: dict[str, Any], shown: dict[str, Any]) -> Iterator[Reply]:
     """The replies as the model gave them."""
-    results = as_dict(about.get("toolCallResults"))
+    results = as_dict(fields.get("toolCallResults"))
     for number, each in enumerate(rounds):
         blocks: list[dict[str, Value]] = []
         thought = as_dict(each.get("thinking")).get("text")
@@ -142,8 +142,8 @@ def _shown(id: str, parts: list[dict[str, Any]]) -> Iterator[Reply]:
         elif kind in (_CALL, "textEditGroup"):
             path = text_in(as_dict(part.get("uri")), "fsPath") or text_in(as_dict(part.get("uri")), "path")
             tool = (text_in(part, "toolId") or "unknown") if kind == _CALL else "edit"
-            given = {"path": path} if kind != _CALL else _input(part)
-            ask = st.CallStep(text_in(part, "toolCallId") or f"{id}.part{number}", tool, given, effect_of(tool, given))
+            data = {"path": path} if kind != _CALL else _input(part)
+            ask = st.CallStep(text_in(part, "toolCallId") or f"{id}.part{number}", tool, data, effect_of(tool, data))
             calls.append((ask, _answer(ask, _output(part), part)))
             blocks.append(call_block(ask.id, tool))
     if blocks:
@@ -206,14 +206,14 @@ def _answer(ask: st.CallStep, output: str, part: dict[str, Any]) -> st.ResultSte
 
 
 def _files(ask: st.CallStep) -> Iterator[FileChanged]:
-    given = as_dict(ask.input)
+    data = as_dict(ask.input)
     if ask.effect != "write":
         return
     if ask.tool == "create_file":
-        yield file_change(text_in(given, "filePath"), after=text_in(given, "content"), change="created", action=ask.id)
+        yield file_change(text_in(data, "filePath"), after=text_in(data, "content"), change="created", action=ask.id)
         return
-    named = [given, *dicts_in(given.get("replacements"))]
+    named = [data, *dicts_in(data.get("replacements"))]
     paths = [text_in(each, "filePath") or text_in(each, "path") for each in named]
-    paths += re.findall(r"(?m)^\*\*\* (?:Add|Update|Delete) File: (.+)$", text_in(given, "input"))
+    paths += re.findall(r"(?m)^\*\*\* (?:Add|Update|Delete) File: (.+)$", text_in(data, "input"))
     for path in dict.fromkeys(filter(None, paths)):
         yield file_change(path, action=ask.id)

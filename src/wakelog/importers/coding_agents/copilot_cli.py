@@ -131,9 +131,9 @@ class _Reader:
         yield st.ReplyStep(reply, said, model=model, usage=usage, is_last=is_whole and not asks)
         yield from asks
 
-    def _used(self, given: dict[str, Any]) -> Iterator[st.Step]:
-        called, model = text_in(given, "apiCallId"), text_in(given, "model")
-        usage = read_whole_usage(given, **CAMEL_CASE)
+    def _used(self, data: dict[str, Any]) -> Iterator[st.Step]:
+        called, model = text_in(data, "apiCallId"), text_in(data, "model")
+        usage = read_whole_usage(data, **CAMEL_CASE)
         if called in self._replies:
             yield st.ReplyStep(self._replies[called], [], model=model, usage=usage)
         elif called:
@@ -143,11 +143,11 @@ class _Reader:
 
     def _result(self, data: dict[str, Any]) -> st.ResultStep:
         call = text_in(data, "toolCallId")
-        tool, given = self._inputs.pop(call, ("", None))
+        tool, value = self._inputs.pop(call, ("", None))
         result, error = as_dict(data.get("result")), as_dict(data.get("error"))
         text = text_in(result, "content") or text_in(error, "message")
         outcome = _outcome(data, error)
-        files = tuple(self._changes(tool, as_dict(given), data, result)) if outcome == "succeeded" else ()
+        files = tuple(self._changes(tool, as_dict(value), data, result)) if outcome == "succeeded" else ()
         failed = "" if outcome == "succeeded" else text[: st.ERROR_MAX]
         return st.ResultStep(call, text, outcome, failed, files)
 

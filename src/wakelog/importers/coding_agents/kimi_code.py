@@ -52,17 +52,17 @@ def recognises(sample: Sample) -> bool:
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
     agent, folder = path.resolve().parent.name, path.resolve().parents[2]
-    about = read_beside(folder / "state.json")
-    session = text_in(about, "id") or folder.name
-    labels = {"project": text_in(about, "cwd"), "title": text_in(about, "title")[:200]}
-    is_main = agent == MAIN or not about
+    fields = read_beside(folder / "state.json")
+    session = text_in(fields, "id") or folder.name
+    labels = {"project": text_in(fields, "cwd"), "title": text_in(fields, "title")[:200]}
+    is_main = agent == MAIN or not fields
     head = st.TranscriptHead(
         session if is_main else f"{session}/{agent}",
         NAME,
         labels=labels,
         parent="" if is_main else session,
     )
-    yield st.Transcript(head, lambda: _Reader(session, text_in(about, "cwd")).records(path))
+    yield st.Transcript(head, lambda: _Reader(session, text_in(fields, "cwd")).records(path))
 
 
 class _Reader:
@@ -173,17 +173,17 @@ class _Reader:
         )
 
     def _changes(self, ask: st.CallStep) -> Iterator[FileChanged]:
-        given = as_dict(ask.input)
-        path = text_in(given, "path")
+        data = as_dict(ask.input)
+        path = text_in(data, "path")
         if ask.tool not in ("Write", "Edit") or not path:
             return
         if ask.tool == "Edit":
-            old, new, every = text_in(given, "old_string"), text_in(given, "new_string"), given.get("replace_all")
+            old, new, every = text_in(data, "old_string"), text_in(data, "new_string"), data.get("replace_all")
             change = self._files.edit(path, old, new, all=every is True, folder=self._folder)
         else:
             before = self._files.text(path)
-            after = given["content"] if isinstance(given.get("content"), str) else None
-            if given.get("mode") == "append":
+            after = data["content"] if isinstance(data.get("content"), str) else None
+            if data.get("mode") == "append":
                 after = before + after if before is not None and after is not None else None
             self._files.track(path, after)
             change = file_change(path, folder=self._folder, before=before, after=after)

@@ -165,9 +165,9 @@ class _Reader:
         output = _content(message.get("content"))
         text = as_text(output)
         outcome = _failure(text) if message.get("isError") is True else "succeeded"
-        tool, given = self._inputs.pop(call, ("", None))
+        tool, value = self._inputs.pop(call, ("", None))
         details = as_dict(message.get("details"))
-        files = tuple(self._changes(tool, given, details)) if outcome == "succeeded" else ()
+        files = tuple(self._changes(tool, value, details)) if outcome == "succeeded" else ()
         error = "" if outcome == "succeeded" else text[: st.ERROR_MAX]
         return st.ResultStep(call, output, outcome, error, files)
 
@@ -216,6 +216,6 @@ def _block(block: dict[str, Any]) -> dict[str, Any]:
     return block
 
 
-def _usage(given: dict[str, Any]) -> tuple[Usage, int]:
-    usage = read_usage(given, input="input", output="output", cache_read="cacheRead", cache_write="cacheWrite")
-    return usage, micros(as_dict(given.get("cost")).get("total"))
+def _usage(data: dict[str, Any]) -> tuple[Usage, int]:
+    usage = read_usage(data, input="input", output="output", cache_read="cacheRead", cache_write="cacheWrite")
+    return usage, micros(as_dict(data.get("cost")).get("total"))

@@ -169,10 +169,10 @@ def _steps(section: SpokenSection, id: str, part: str, earlier: list[str]) -> It
         return
     is_write = match["kind"] == "write" or effect_of(tool) == "write"
     is_command = match["kind"] == "shell" or is_shell(tool)
-    given, output = _read_call(body, is_command=is_command)
-    files = _files(given, body, id) if is_write else ()
+    data, output = _read_call(body, is_command=is_command)
+    files = _files(data, body, id) if is_write else ()
     yield st.ReplyStep(reply, [call_block(id, tool)], model=section.model)
-    yield st.CallStep(id, tool, given, "write" if is_write else effect_of(tool, given), group=reply)
+    yield st.CallStep(id, tool, data, "write" if is_write else effect_of(tool, data), group=reply)
     if _DENIED in output or _FAILED.match(output):
         yield st.ResultStep(id, output, "denied" if _DENIED in output else "failed", error=output[: st.ERROR_MAX])
     else:
@@ -189,29 +189,29 @@ def _read_call(body: str, *, is_command: bool) -> tuple[dict[str, Value], str]:
     about = html.unescape(summary[1]).strip() if summary else ""
     top = body.partition("\n```")[0]
     fences, quoted = _fences(body), _QUOTED.search(top)
-    given: dict[str, Value] = dict(_ARGUMENT.findall(body))
+    data: dict[str, Value] = dict(_ARGUMENT.findall(body))
     if is_command and (quoted or fences):
-        given["command"] = quoted[1] if quoted else fences.pop(0)[1]
+        data["command"] = quoted[1] if quoted else fences.pop(0)[1]
     elif is_command:
-        given["command"] = about.partition(": ")[2]
+        data["command"] = about.partition(": ")[2]
     elif match := _NAMED_FILE.search(about) or _NAMED_FILE.search(top):
-        given["path"] = match[1].strip()
+        data["path"] = match[1].strip()
     elif quoted:
-        given["path"] = quoted[1]
+        data["path"] = quoted[1]
     elif about:
-        given["summary"] = about
+        data["summary"] = about
     if fences or is_command:
-        return given, fences[-1][1] if fences else ""
-    return given, _without_marks(body)
+        return data, fences[-1][1] if fences else ""
+    return data, _without_marks(body)
 
 
-def _files(given: dict[str, Value], body: str, id: str) -> tuple[FileChanged, ...]:
+def _files(data: dict[str, Value], body: str, id: str) -> tuple[FileChanged, ...]:
     """The file that a call changed. The new content is there if the call wrote the whole file."""
     fences, written = _fences(body), _WRITTEN.search(body)
-    path = str(given.get("path") or "") or (written[2] if written else "")
+    path = str(data.get("path") or "") or (written[2] if written else "")
     if not path:
         return ()
-    given["path"] = path
+    data["path"] = path
     diffs = [diff_counts(text) for language, text in fences if language == "diff"]
     lines = (sum(d[0] for d in diffs), sum(d[1] for d in diffs)) if diffs else None
     after = fences[0][1] + "\n" if written and len(fences) > 1 and not diffs else None

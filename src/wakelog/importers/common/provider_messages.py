@@ -141,8 +141,8 @@ def _read_approval(item: dict[str, Any], effects: Mapping[str, Effect]) -> ReadM
     match item.get("type"):
         case "mcp_approval_request":
             name = text_in(item, "name")
-            given = next((p.input for p in parts_of({**item, "type": "function_call"}) if isinstance(p, Asked)), None)
-            ask = _ask(Asked(text_in(item, "id"), name, given), effects)
+            value = next((p.input for p in parts_of({**item, "type": "function_call"}) if isinstance(p, Asked)), None)
+            ask = _ask(Asked(text_in(item, "id"), name, value), effects)
             return ReadMessage(item, "assistant", None, (ask,), waiting=frozenset((ask.id,)))
         case "mcp_approval_response":
             verdict = text_in(item, "approval_request_id"), item.get("approve") is True
@@ -168,15 +168,15 @@ def _read_hosted_call(item: dict[str, Any], effects: Mapping[str, Effect]) -> Ho
         return (), ((result, is_failed),)
     if not kind.endswith("_call"):
         return None
-    given = next(
+    value = next(
         (item[k] for k in ("action", "operation", "arguments", "code", "queries", "input") if item.get(k)), None
     )
-    given = json_or_text(given)
+    value = json_or_text(value)
     tool = str(item.get("name") or kind.removesuffix("_call"))
-    effect = effects.get(tool) or ("read" if "search" in kind else effect_of(tool, given))
+    effect = effects.get(tool) or ("read" if "search" in kind else effect_of(tool, value))
     asked = item.get("approval_request_id") or item.get("id")
     id = call if isinstance(call, str) else str(asked or f"{tool}-{secrets.token_hex(6)}")
-    ask = CallStep(id, tool, given, effect)
+    ask = CallStep(id, tool, value, effect)
     if isinstance(call, str):
         return (ask,), ()
     error = item.get("error")

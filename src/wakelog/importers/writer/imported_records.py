@@ -167,7 +167,7 @@ def rest_text(rests: Sequence[Value | msgspec.Raw]) -> str:
 
 def rests_of(text: Value) -> list[Value]:
     """Decodes what `rest_text` encoded."""
-    found: list[Value] = []
+    results: list[Value] = []
     before: Any = None
     for line in text.split("\n") if isinstance(text, str) and text else ():
         try:
@@ -178,5 +178,5 @@ def rests_of(text: Value) -> list[Value]:
             if rest[COMMON] == SAME:
                 rest[COMMON] = before
             before = rest[COMMON]
-        found.append(rest)
-    return found
+        results.append(rest)
+    return results

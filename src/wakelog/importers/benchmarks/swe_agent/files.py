@@ -67,16 +67,16 @@ class OpenFiles:
         )
         return (change,)
 
-    def _text_edit(self, given: dict[str, Any], folder: str) -> tuple[FileChanged, ...]:
+    def _text_edit(self, data: dict[str, Any], folder: str) -> tuple[FileChanged, ...]:
         """An edit of the newer editor, which names its file and holds all that it writes."""
-        path, what = text_in(given, "path"), given.get("command")
+        path, what = text_in(data, "path"), data.get("command")
         if not path or what not in ("create", "str_replace", "insert"):
             return ()
         place = _absolute(path, folder)
-        old, new = text_in(given, "old_str"), text_in(given, "new_str")
+        old, new = text_in(data, "old_str"), text_in(data, "new_str")
         before = self._known.pop(place, None)
         if what == "create":
-            after: str | None = text_in(given, "file_text")
+            after: str | None = text_in(data, "file_text")
             lines = None
         else:
             after = replace_text(before, old, new) if before is not None and what == "str_replace" else None
@@ -114,11 +114,11 @@ def _window(observation: str) -> tuple[str, str | None]:
 
 def _counts(call: CallStep, command: str) -> tuple[int, int]:
     """Lines added and removed, according to the edit command."""
-    given = as_dict(call.input)
-    if "replace" in given or "search" in given:
-        return len(text_in(given, "replace").splitlines()), len(text_in(given, "search").splitlines())
+    data = as_dict(call.input)
+    if "replace" in data or "search" in data:
+        return len(text_in(data, "replace").splitlines()), len(text_in(data, "search").splitlines())
     if call.tool in ("insert", "append"):
-        return len(text_in(given, "text").splitlines() or command.splitlines()), 0
+        return len(text_in(data, "text").splitlines() or command.splitlines()), 0
     span = _RANGE.match(command)
     body = command.split("\n")[1:]
     while body and body[-1].strip() in ("", "end_of_edit"):

@@ -99,7 +99,7 @@ def _requests(path: Path) -> dict[int, SeenRequest]:
         seen = as_list(read_document(path))
     except WakelogError:
         return {}  # it is rewritten all the time; the conversation matters
-    found: dict[int, SeenRequest] = {}
+    results: dict[int, SeenRequest] = {}
     for number, entry in enumerate(e for e in seen if as_dict(e).get("say") == "api_req_started"):
         index = entry.get("conversationHistoryIndex")
         try:
@@ -111,8 +111,8 @@ def _requests(path: Path) -> dict[int, SeenRequest]:
         model = text_in(as_dict(entry.get("modelInfo")), "modelId")
         # The request is shown before its prompt is in the conversation; the reply comes after the prompt.
         place = index + 2 if isinstance(index, int) else 2 * number + 1
-        found[place] = SeenRequest(microseconds(entry.get("ts")), usage, micros(metrics.get("cost")), model)
-    return found
+        results[place] = SeenRequest(microseconds(entry.get("ts")), usage, micros(metrics.get("cost")), model)
+    return results
 
 
 class _Reader:

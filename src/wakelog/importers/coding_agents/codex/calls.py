@@ -47,9 +47,9 @@ _FAILED = re.compile(
 """Sentences of Codex itself, at the very start of a result that is not a command's output."""
 
 
-def call_of(id: str, tool: str, given: Value, group: str, inside: str = "") -> CallStep:
-    effect = "write" if patch_of(tool, given) else effect_of(tool, given)
-    return CallStep(id, tool, given, effect, group=group, inside=inside)
+def call_of(id: str, tool: str, value: Value, group: str, inside: str = "") -> CallStep:
+    effect = "write" if patch_of(tool, value) else effect_of(tool, value)
+    return CallStep(id, tool, value, effect, group=group, inside=inside)
 
 
 def arguments_of(given: Any) -> Value:
@@ -154,15 +154,15 @@ def _outcome(text: str, code: int | None, output: Any, details: dict[str, Any], 
 
 def details_of(event: dict[str, Any]) -> dict[str, Any]:
     """What the event at the end of a call says about its outcome."""
-    found: dict[str, Any] = {k: event[k] for k in ("exit_code", "success", "status") if k in event}
+    results: dict[str, Any] = {k: event[k] for k in ("exit_code", "success", "status") if k in event}
     result = event.get("result")
     if isinstance(result, dict):
         inner = result.get("Ok", result)
         if "Err" in result or (isinstance(inner, dict) and inner.get("isError", inner.get("is_error")) is True):
-            found["success"] = False
+            results["success"] = False
     if event.get("error"):
-        found["success"] = False
-    return found
+        results["success"] = False
+    return results
 
 
 def plain_content(content: Any) -> Value:

@@ -213,8 +213,8 @@ class _Reader:
         given_id = text_in(item, "call_id") or text_in(item, "id") or f"call-{self._record_id}"
         tool = text_in(item, "name") or _CALLS[kind]
         space = text_in(item, "namespace")
-        given = arguments_of(next((item[k] for k in ("arguments", "input", "action") if item.get(k) is not None), None))
-        yield from self._asked(given_id, f"{space}.{tool}" if space else tool, given)
+        value = arguments_of(next((item[k] for k in ("arguments", "input", "action") if item.get(k) is not None), None))
+        yield from self._asked(given_id, f"{space}.{tool}" if space else tool, value)
         if kind in _DONE_AT_ONCE:
             outcome: st.Outcome = "failed" if item.get("status") == "failed" else "succeeded"
             yield self._match_result(given_id, st.ResultStep("", item.get("result"), outcome))
@@ -308,8 +308,8 @@ class _Reader:
                 self._details[given_id] = details_of(item)
             # What a program of the model did has no item of its own.
             case "CommandExecution" if self._is_unknown(given_id):
-                given = {"command": item.get("command"), "workdir": item.get("cwd")}
-                yield from self._asked(given_id, "exec_command", given, self._program())
+                data = {"command": item.get("command"), "workdir": item.get("cwd")}
+                yield from self._asked(given_id, "exec_command", data, self._program())
                 result, _ = result_of(given_id, item.get("aggregated_output"), details_of(item), "exec_command")
                 yield self._match_result(given_id, result)
             case "FileChange" if self._is_unknown(given_id):
@@ -324,8 +324,8 @@ class _Reader:
 
     def _patched(self, given_id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         changes = as_dict(event.get("changes"))
-        given = {path: text_in(as_dict(change), "type") for path, change in changes.items()}
-        yield from self._asked(given_id, "apply_patch", {"changes": given}, self._program())
+        data = {path: text_in(as_dict(change), "type") for path, change in changes.items()}
+        yield from self._asked(given_id, "apply_patch", {"changes": data}, self._program())
         result, _ = result_of(given_id, event.get("stdout") or event.get("stderr"), details_of(event), "apply_patch")
         result = self._match_result(given_id, result)
         files = self._files.apply_changes(changes, self._folder) if result.outcome == "succeeded" else ()
@@ -403,8 +403,8 @@ class StartedSubagents:
     def told(self, text: str) -> Iterator[ReturnStep]:
         """The end of a sub-agent, if this is the notice of one."""
         notice = _NOTICE.match(text)
-        about = as_dict(arguments_of(notice[1])) if notice else {}
-        child, status = text_in(about, "agent_path"), about.get("status")
+        fields = as_dict(arguments_of(notice[1])) if notice else {}
+        child, status = text_in(fields, "agent_path"), fields.get("status")
         name = status if isinstance(status, str) else next(iter(as_dict(status)), "")
         if child in self._running and name in _ENDS:
             self._running.remove(child)

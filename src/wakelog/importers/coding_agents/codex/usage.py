@@ -67,8 +67,8 @@ def usage_of_counts(counts: Counts) -> Usage:
     )
 
 
-def usage_of(given: Any) -> Usage:
-    return usage_of_counts(_counts(given) or _NONE)
+def usage_of(value: Any) -> Usage:
+    return usage_of_counts(_counts(value) or _NONE)
 
 
 def _counts(given: Any) -> Counts | None:

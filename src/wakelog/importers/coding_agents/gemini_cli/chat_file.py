@@ -85,8 +85,8 @@ def _document_records(
         # A single message in a file.
         yield read.message(header), 0
         return
-    about = without_fields(header, ("messages",))
-    yield st.SourceRecord("header", tuple(_title_steps(about)), microseconds(about.get("startTime")), about), 0
+    fields = without_fields(header, ("messages",))
+    yield st.SourceRecord("header", tuple(_title_steps(fields)), microseconds(fields.get("startTime")), fields), 0
     for message in header["messages"]:
         if isinstance(message, dict):
             yield read.message(message, is_rewritten=True), 0
@@ -158,8 +158,8 @@ def _record(id: str, named: list[st.NamedStep], message: dict[str, Any]) -> st.S
     return st.named_record(id, named, microseconds(message.get("timestamp")), rest)
 
 
-def _title_steps(about: dict[str, Any]) -> Iterator[st.Step]:
-    summary = about.get("summary")
+def _title_steps(fields: dict[str, Any]) -> Iterator[st.Step]:
+    summary = fields.get("summary")
     if isinstance(summary, str) and summary.strip():
         yield st.LabelsStep({"title": summary.strip()[:200]})
 

@@ -97,10 +97,10 @@ class MessageReader:
         if text := text_of(message.get("content")):
             yield f"{id}/text", reply(text_block(text))
         calls = list(_calls(id, message))
-        for call, name, given, _ in calls:
-            self._asked[call] = name, given
+        for call, name, value, _ in calls:
+            self._asked[call] = name, value
             yield f"mention/{call}", reply(call_block(call, name))
-            yield f"ask/{call}", st.CallStep(call, name, given, effect_of(name, given), group=id)
+            yield f"ask/{call}", st.CallStep(call, name, value, effect_of(name, value), group=id)
         if usage.is_known:
             yield f"{id}/used/{usage.tokens_in}/{usage.tokens_out}", reply()
         for call, _, _, record in calls:
@@ -114,14 +114,14 @@ class MessageReader:
                     yield f"end/{call}", st.TurnEndStep()
 
     def _result(self, call: str, record: dict[str, Any]) -> st.ResultStep:
-        tool, given = self._asked[call]
+        tool, value = self._asked[call]
         output, is_error = _output(record.get("result"))
         display = record.get("resultDisplay")
         if output is None and isinstance(display, str):
             output = display
         text = as_text(output)
         outcome = _outcome(tool, text, record.get("status"), is_error)
-        files = self._changes(tool, given, text, display) if outcome == "succeeded" else ()
+        files = self._changes(tool, value, text, display) if outcome == "succeeded" else ()
         agent = record.get("agentId")
         return st.ResultStep(
             call,

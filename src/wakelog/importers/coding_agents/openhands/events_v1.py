@@ -90,12 +90,12 @@ class EventReader:
         self._calls[id] = call
         tool_call = as_dict(event.get("tool_call"))
         arguments = tool_call.get("arguments", as_dict(tool_call.get("function")).get("arguments"))
-        given = json_or_text(arguments) if arguments is not None else event.get("action")
+        value = json_or_text(arguments) if arguments is not None else event.get("action")
         # The calls of one reply come as separate events. The first one has the thinking and the text.
         if reply not in self._replies:
             self._replies.add(reply)
             yield st.ReplyStep(reply, _blocks(event, call, tool))
-        yield st.CallStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
+        yield st.CallStep(call, tool, value, effect_of(_EFFECTS.get(tool, tool), value), group=reply)
 
     def _result(self, event: dict[str, Any]) -> st.ResultStep:
         call = text_in(event, "tool_call_id") or self._calls.get(text_in(event, "action_id"), "unknown")

@@ -69,7 +69,7 @@ class SpanReader:
 
     def _agents(self, span: dict[str, Any]) -> list[str]:
         """The agents around a span, the nearest first. The last one is the agent of the turn."""
-        found: list[str] = []
+        results: list[str] = []
         seen: set[str] = set()
         at: dict[str, Any] | None = span
         while at is not None:
@@ -78,9 +78,9 @@ class SpanReader:
                 break  # the trace has a cycle
             seen.add(id)
             if id and at["operation"] in ("invoke_agent", "invoke_workflow"):
-                found.append(id)
+                results.append(id)
             at = self._by_id.get(text_in(at, "parentSpanId"))
-        return found
+        return results
 
     # Agents
 

@@ -140,9 +140,9 @@ def _span(span: dict[str, Any], shared: dict[str, Any], group: dict[str, Any]) -
     }
 
 
-def _attributes(given: Any) -> dict[str, Any]:
+def _attributes(value: Any) -> dict[str, Any]:
     found = {}
-    for entry in as_list(given):
+    for entry in as_list(value):
         key = text_in(as_dict(entry), "key")
         if key:
             found[key] = storable(_value(as_dict(entry).get("value")))
@@ -165,7 +165,7 @@ def _value(given: Any, depth: int = 0) -> Any:
     return value
 
 
-def _nanoseconds(given: Any) -> int:
+def _nanoseconds(value: Any) -> int:
     """A time in nanoseconds, which is a string in JSON. 0 for anything else, also for a time after 2100."""
-    number = whole_number(given)
+    number = whole_number(value)
     return number if number < YEAR_2100_S * 1_000_000_000 else 0
