@@ -26,7 +26,7 @@ from wakelog.cli.text import fold_list, inert_json, inert_line, with_known_signs
 
 if TYPE_CHECKING:
     # Only commands that read a store import these: help, completion and a server's first answer do without.
-    from wakelog.cli.places import Place
+    from wakelog.cli.selectors import Place
     from wakelog.model.ids import SessionId
     from wakelog.session import Session
     from wakelog.store import Store
@@ -142,7 +142,7 @@ class CommandContext:
     def session(self, name: str = "", *, in_full: bool = False) -> Session[Any]:
         """The session with that name or id, or a unique prefix of one; empty means the one of `-s`, or the newest. A
         command that destroys something accepts no prefix (`in_full`)."""
-        from wakelog.cli.places import NEWEST, find_session
+        from wakelog.cli.selectors import NEWEST, find_session
 
         store, name = self.store, name or self._session or "."
         session_id = store.find(name) if in_full and name not in NEWEST else find_session(store, name)
@@ -150,7 +150,7 @@ class CommandContext:
 
     def place(self, text: str = "", at: str = "") -> Place:
         """The place that a selector names."""
-        from wakelog.cli.places import find_place
+        from wakelog.cli.selectors import find_place
 
         return find_place(self, text, at)
 

@@ -16,8 +16,8 @@ from wakelog.context.evicted_ranges import changes, merge_evictions
 from wakelog.context.handles import Evicted, output_key, read_evicted
 from wakelog.context.items import Item
 from wakelog.context.older_part import older_part
+from wakelog.context.provider_formats import Shape, shape_items
 from wakelog.context.sections import StateWriter
-from wakelog.context.shapes import Shape, shape_items
 from wakelog.context.token_budget import Fitted, fit
 from wakelog.context.token_count import Count, estimate
 from wakelog.context.window import Window, read_window

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from wakelog.context.ledger import durable_part, exposure_of, make_context
+from wakelog.context.provider_formats import Shape, shape_items
 from wakelog.context.recorded_window import RecordedWindow, WindowChange, seen_at
 from wakelog.context.recorded_window import window_change as moved_since
-from wakelog.context.shapes import Shape, shape_items
 from wakelog.log import Log
 from wakelog.model.ids import Seq
 from wakelog.model.trust import Trust

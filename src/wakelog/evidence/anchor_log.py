@@ -19,7 +19,7 @@ from typing import Protocol
 import msgspec
 
 from wakelog.atomic_file import atomic_file
-from wakelog.engines.objects import Objects, is_url
+from wakelog.engines.object_storage import Objects, is_url
 from wakelog.errors import ConflictError, CorruptLogError, NotAllowedError, NotFoundError, WakelogError
 from wakelog.evidence.head_notes import (
     AnchorReceipt,

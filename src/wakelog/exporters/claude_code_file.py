@@ -15,7 +15,7 @@ from typing import Any
 
 from wakelog.context.conversation import valid_name
 from wakelog.context.items import Item
-from wakelog.context.shapes import shape_items
+from wakelog.context.provider_formats import shape_items
 from wakelog.context.window import read_window
 from wakelog.exporters.claude_blocks import ENDS, Block, CallBlocks
 from wakelog.exporters.openai_chat import plain_item

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import inspect as shape
 
-from wakelog.codec.weight import VALUES_MAX, is_heavy_json, is_heavy_msgpack
+from wakelog.codec.value_count import VALUES_MAX, is_heavy_json, is_heavy_msgpack
 from wakelog.engines.remote.wire import JSON, MSGPACK
 from wakelog.errors import InvalidInputError
 from wakelog.http.routes import Route

@@ -28,7 +28,7 @@ import msgspec
 from wakelog.codec.envelope import TEXT, from_text, is_encrypted, refusal, to_text
 from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import refuse_newer
-from wakelog.codec.weight import is_heavy_json
+from wakelog.codec.value_count import is_heavy_json
 from wakelog.engine import Engine, Surgery
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import CorruptLogError, InvalidInputError, WakelogError

@@ -27,7 +27,7 @@ from typing import Any, cast
 import msgspec
 
 from wakelog.engine import head_or_none
-from wakelog.engines.objects import Objects
+from wakelog.engines.object_storage import Objects
 from wakelog.errors import CorruptLogError, NotAllowedError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.bundle import export_bundle

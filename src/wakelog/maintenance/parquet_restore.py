@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import msgspec
 
 from wakelog.engines.memory import MemoryEngine
-from wakelog.engines.objects import Objects, is_url
+from wakelog.engines.object_storage import Objects, is_url
 from wakelog.errors import CorruptLogError, WakelogError
 from wakelog.index.results import Table
 from wakelog.log.bundle import import_bundle

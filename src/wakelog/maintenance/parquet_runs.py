@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from wakelog.engines.objects import Objects
+from wakelog.engines.object_storage import Objects
 from wakelog.errors import ConflictError, CorruptLogError, NotFoundError
 from wakelog.maintenance.archive import ArchivedHead
 from wakelog.model.described import described

@@ -17,7 +17,7 @@ import msgspec
 from wakelog.config.amounts import show_age, show_size
 from wakelog.config.retention_policy import Action, RetentionPolicy
 from wakelog.engine import Engine
-from wakelog.engines.objects import Objects
+from wakelog.engines.object_storage import Objects
 from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.log import Log
 from wakelog.log.deleted_origins import ORIGIN

@@ -9,7 +9,6 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
-from wakelog.cli.places import find_span
 from wakelog.cli.render.comparison import (
     divergence_lines,
     end_lines,
@@ -23,6 +22,7 @@ from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Row, lay_out
 from wakelog.cli.render.values import text_of
+from wakelog.cli.selectors import find_span
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import count, duration, fit, glyph, inert_line, money, width
 from wakelog.compare.comparison import Comparison, Pair

@@ -33,8 +33,8 @@ from wakelog.context.brief import DEFAULT_BUDGET
 from wakelog.context.compaction import Summary
 from wakelog.context.handles import Evicted
 from wakelog.context.items import Item
+from wakelog.context.provider_formats import Shape
 from wakelog.context.recorded_window import RecordedWindow, WindowChange
-from wakelog.context.shapes import Shape
 from wakelog.context.window_look import WindowLook
 from wakelog.session import Session
 

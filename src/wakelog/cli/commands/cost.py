@@ -11,11 +11,11 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import limit_option, place_argument, session_argument, why_option
-from wakelog.cli.places import find_time
 from wakelog.cli.render.money import group_namer, plain_money, say_sums
 from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle, identity, plain_budget, title
 from wakelog.cli.render.table import Cell, Column, columns_of, lay_out
+from wakelog.cli.selectors import find_time
 from wakelog.cli.text import count, duration, money
 from wakelog.errors import InvalidInputError
 from wakelog.index.costs import BY, LABEL

@@ -12,12 +12,12 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import place_argument
-from wakelog.cli.places import Place, find_place, find_span
 from wakelog.cli.render.changes import FileLines, change_lines, count_by_sign
 from wakelog.cli.render.insight import WHY, derive_insight, insight_lines
 from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Row, say_table
+from wakelog.cli.selectors import Place, find_place, find_span
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import age, fit, glyph, inert_line
 from wakelog.diff.turn_diff import TurnDiff

@@ -14,8 +14,8 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.options import force_option, place_argument
 from wakelog.cli.output import STDOUT, Progress, is_url, refuse_existing, writing, writing_to
-from wakelog.cli.places import Place
 from wakelog.cli.render.sessions import label
+from wakelog.cli.selectors import Place
 from wakelog.cli.text import inert_line, name_some, size
 from wakelog.errors import CorruptLogError
 from wakelog.exporters.claude_code_file import claude_code_file, session_id

@@ -12,9 +12,9 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.options import place_argument, why_option, yes_option
-from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.sessions import handle, label, plain_move
+from wakelog.cli.selectors import refuse_if_moved
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import count, duration, glyph, inert_line, money
 from wakelog.compare.adoption_preview import AdoptionPreview

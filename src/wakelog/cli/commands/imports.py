@@ -19,7 +19,7 @@ from wakelog.cli.context import CommandContext, common, hide_password, open_stor
 from wakelog.cli.errors import PARTIAL, fault_report
 from wakelog.cli.options import yes_option
 from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
-from wakelog.cli.places import find_time
+from wakelog.cli.selectors import find_time
 from wakelog.cli.text import fit_path, fold_list, inert_line, name_some, size, width
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.importers.discovery import FoundTranscript, find_in_folder, find_transcripts

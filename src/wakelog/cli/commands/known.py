@@ -10,8 +10,8 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import all_projects_option, limit_option
-from wakelog.cli.places import find_time
 from wakelog.cli.render.known import known_lines, like_lines, place_of
+from wakelog.cli.selectors import find_time
 from wakelog.cli.text import inert_line
 from wakelog.knowledge.lines import KnownThing
 from wakelog.knowledge.recall import TOKENS, PastLines

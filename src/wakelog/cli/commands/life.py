@@ -13,9 +13,9 @@ import msgspec
 from wakelog.cli.agent_commands import AGENTS, NATIVE, continuation, own_agent, run
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import session_argument, why_option, yes_option
-from wakelog.cli.places import pick_session
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.values import text_of
+from wakelog.cli.selectors import pick_session
 from wakelog.cli.text import fit, glyph, inert, inert_line, iso
 from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
 from wakelog.maintenance.cancel import cancel_session

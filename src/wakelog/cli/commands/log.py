@@ -11,13 +11,13 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import at_option, place_argument
-from wakelog.cli.places import Place, clip_to_time, find_span, find_time, start_of, turn_at
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.events import brief, show_line
 from wakelog.cli.render.flags import mark_flags
 from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import handle, plain_session
 from wakelog.cli.render.turns import TurnsLook, TurnSummary, gather, header_line, say_spine
+from wakelog.cli.selectors import Place, clip_to_time, find_span, find_time, start_of, turn_at
 from wakelog.errors import CorruptLogError
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq

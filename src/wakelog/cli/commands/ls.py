@@ -10,11 +10,11 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import limit_option
-from wakelog.cli.places import find_session, find_time
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import status_sign
 from wakelog.cli.render.table import Cell, Row, say_table
+from wakelog.cli.selectors import find_session, find_time
 from wakelog.cli.text import age, glyph, money
 from wakelog.codec.envelope import ENCRYPTED, ERASED
 from wakelog.index.index import Index

@@ -7,8 +7,8 @@ import click
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import all_projects_option, limit_option, why_option
-from wakelog.cli.places import find_time
 from wakelog.cli.render.patterns import difference_line, pattern_lines, place_lines, plan_lines
+from wakelog.cli.selectors import find_time
 from wakelog.cli.text import fit, glyph, inert_line
 from wakelog.model.short_text import pluralize
 from wakelog.patterns.cohorts import Cohort

@@ -14,11 +14,11 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import json_or_text, place_argument
-from wakelog.cli.places import Place, find_span
 from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.table import Cell, Row, say_table
 from wakelog.cli.render.values import scalar
+from wakelog.cli.selectors import Place, find_span
 from wakelog.cli.text import fit, glyph, inert, inert_line
 from wakelog.errors import DivergenceError, WakelogError
 from wakelog.model.short_text import pluralize

@@ -12,8 +12,8 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.options import session_argument, why_option, yes_option
-from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.sessions import label, plain_move
+from wakelog.cli.selectors import refuse_if_moved
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import glyph, inert, inert_line
 from wakelog.diff.rewind_preview import Beyond, FileBeyond, RewindPreview

@@ -9,9 +9,9 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import all_projects_option, limit_option
-from wakelog.cli.places import find_time
 from wakelog.cli.render.money import group_namer, plain_money, say_sums
 from wakelog.cli.render.results import plain, shape
+from wakelog.cli.selectors import find_time
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import count, duration, money
 from wakelog.index.rollups import LEVELS, MEASURES, Rollup, RollupRow

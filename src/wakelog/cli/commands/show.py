@@ -11,13 +11,13 @@ import click
 import msgspec
 
 from wakelog.cli.context import CommandContext, common
-from wakelog.cli.places import find_events, find_span
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.detail import event_lines, turn_lines
 from wakelog.cli.render.events import record
 from wakelog.cli.render.insight import WHY, derive_insight, insight_lines
 from wakelog.cli.render.sessions import handle, identity
 from wakelog.cli.render.turns import TurnSummary, gather
+from wakelog.cli.selectors import find_events, find_span
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert
 from wakelog.errors import CorruptLogError

@@ -9,11 +9,11 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import at_option
-from wakelog.cli.places import child_key, find_key, plain_key
 from wakelog.cli.render.changes import writer_name
 from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Row, say_table
 from wakelog.cli.render.values import scalar, tree
+from wakelog.cli.selectors import child_key, find_key, plain_key
 from wakelog.cli.shell_completion import complete_key, complete_selector
 from wakelog.cli.text import clock, glyph, inert_line, iso, join_facts, other_time, place_of_turn, trust_mark
 from wakelog.diff.writers import Blame

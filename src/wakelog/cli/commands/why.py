@@ -12,7 +12,6 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import at_option, limit_option
-from wakelog.cli.places import Place, find_subject, find_subject_in, find_subjects
 from wakelog.cli.render.events import Tools, show_line
 from wakelog.cli.render.insight import WHY, insight_lines, reasons_for
 from wakelog.cli.render.provenance import (
@@ -26,6 +25,7 @@ from wakelog.cli.render.provenance import (
 )
 from wakelog.cli.render.results import SessionResult, plain, shape, shows
 from wakelog.cli.render.sessions import handle, title
+from wakelog.cli.selectors import Place, find_subject, find_subject_in, find_subjects
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import fit, glyph, inert_line
 from wakelog.insight.items import Insight

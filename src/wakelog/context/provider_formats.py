@@ -1,4 +1,4 @@
-"""The shapes of providers: the same conversation as OpenAI chat messages, OpenAI response items, Anthropic messages.
+"""A conversation in the formats of providers: OpenAI chat messages, OpenAI response items, Anthropic messages.
 
 Whatever happened in the session, the provider accepts the list: every call is answered right after it, nothing is
 empty, and for Anthropic the roles alternate, beginning and ending with the user.
