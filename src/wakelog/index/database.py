@@ -173,7 +173,7 @@ class Database:
 
     # Forking
 
-    def hang_up(self) -> None:
+    def disconnect_all(self) -> None:
         """Closes all connections to the file; they are opened again when needed. None may be in use."""
         if self.path is not None:
             self._drop_idle()

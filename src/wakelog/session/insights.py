@@ -27,7 +27,7 @@ ACCEPTED = ("decision", "approach_change", "dead_end", "goal")
 """The kinds of items that can be recorded."""
 
 
-class KeptFindings:
+class CachedFindings:
     """Caches findings in the index of a session's store, by version of the rules."""
 
     def __init__(self, index: Index, session: SessionId) -> None:
@@ -54,10 +54,10 @@ def _from_row(row: FindingRow) -> Finding:
     return Finding(row[0], TextSpan(*row[1:5]), None if reason == _NOWHERE else reason, row[9], calls, row[10])
 
 
-def kept_findings(session: Session[Any]) -> KeptFindings | None:
+def cached_findings(session: Session[Any]) -> CachedFindings | None:
     """Returns the cache; None if the session has no store, or its index cannot be opened."""
     try:
-        return KeptFindings(session.store.index, session.id) if session.store is not None else None
+        return CachedFindings(session.store.index, session.id) if session.store is not None else None
     except WakelogError:
         return None
 

@@ -120,9 +120,9 @@ class SessionReads(Base[S]):
         record is not derived again. With `all`, minor items are included.
         """
         from wakelog.insight.derivation import make_insight
-        from wakelog.session.insights import kept_findings, turns_at
+        from wakelog.session.insights import cached_findings, turns_at
 
-        findings = kept_findings(cast("Session[S]", self))
+        findings = cached_findings(cast("Session[S]", self))
         return make_insight(self.log, turns_at(self.log, where), everything=all, kept=findings)
 
     def follow(self, *, after: Seq | None = None, timeout_s: float | None = None) -> Iterator[Entry]:

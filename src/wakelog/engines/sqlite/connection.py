@@ -65,7 +65,7 @@ _NO_SIDE_FILE = (apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLI
 _ROOM_BYTES = 64 << 10
 
 
-class AtRest(apsw.Connection):
+class OneTimeConnection(apsw.Connection):
     """A connection to a read-only store without writers. It would not notice a new writer, so it is used once."""
 
 
@@ -100,7 +100,7 @@ def _connect_read_only(path: Path, vfs: str | None) -> apsw.Connection:
     uri = f"{path.absolute().as_uri()}?mode=ro"
     try:
         if at_rest:
-            return _prepared(AtRest(f"{uri}&immutable=1", flags=flags, vfs=vfs), path)
+            return _prepared(OneTimeConnection(f"{uri}&immutable=1", flags=flags, vfs=vfs), path)
         return _prepared(apsw.Connection(uri, flags=flags, vfs=vfs), path)
     except apsw.CantOpenError as exc:
         if at_rest:

@@ -394,8 +394,8 @@ class SqliteEngine:
         if not self._group.is_mine:  # in the middle of an append, the connections go with the process
             self._group.alone(self._pool.close)
 
-    def hang_up(self) -> None:
-        self._pool.hang_up()
+    def disconnect_all(self) -> None:
+        self._pool.disconnect_all()
 
     def start_over(self) -> None:
         self._pool.abandon()

@@ -78,7 +78,7 @@ class Gate:
 class ConnectionHolder(Protocol):
     """An owner of connections."""
 
-    def hang_up(self) -> None:
+    def disconnect_all(self) -> None:
         """Closes them all. None is in use."""
         ...
 
@@ -114,7 +114,7 @@ lost: set[Place] = set()
 def _before() -> None:
     if gate.shut(FORK_WAIT_S):
         for holder in list(_holders):
-            holder.hang_up()
+            holder.disconnect_all()
 
 
 def _in_child() -> None:
