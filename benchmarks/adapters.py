@@ -92,7 +92,7 @@ CONTENDERS: tuple[tuple[str, type[LangGraphSqlite]], ...] = (
 
 
 class Measured:
-    """One contender on its way."""
+    """One contender in the middle of its work."""
 
     def __init__(self, name: str, place: Path, contender: Contender) -> None:
         self.name = name

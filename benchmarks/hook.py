@@ -3,7 +3,7 @@
     .venv/bin/python -m benchmarks.hook [--rounds 200] [--kib 4] [--tool Bash]
 
 Each round starts both, with the same input on stdin. `beyond` is a quantile of the hook less the median of the empty
-program: what wakelog adds to the start of Python, with the noise counted against us. Processor time is told beside it,
+program: what wakelog adds to the start of Python, with the noise counted against us. Processor time is given beside it,
 because on a busy machine the clock mostly measures what else runs. The program that older versions of pip put into
 `bin` imports `re` before ours begins; `without launcher` is what ours takes alone.
 """

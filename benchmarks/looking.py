@@ -2,7 +2,7 @@
 
 Questions are asked of one long session and of many short ones. Times are the processor's, so that other work on the
 machine matters less; what is asked from cold is asked of a store that was just opened, or in a process of its own. The
-command line is told as a ratio to an empty Python program that was started next to it.
+command line is given as a ratio to an empty Python program that was started next to it.
 """
 
 from __future__ import annotations

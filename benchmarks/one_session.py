@@ -41,14 +41,14 @@ class Length(msgspec.Struct, frozen=True):
 
     def cap_of(self, kind: Kind) -> float:
         """Ours and the limits may take longer, because their curves should be whole; where they do, they are not
-        repeated either. The base has no end but its own: everybody's ratio rests on it."""
+        repeated either. The base has no end but its own: every ratio depends on it."""
         if kind.name == BASE:
             return 1e6
         return self.cap_s if kind.group == "peer" else self.cap_s * _PATIENCE
 
 
 class Runner(msgspec.Struct):
-    """One contender on its way through a session."""
+    """One contender in the middle of a session."""
 
     kind: Kind
     process: Process

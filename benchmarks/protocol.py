@@ -50,7 +50,7 @@ class Contender:
         raise Unsupported
 
     def diff(self, a: int, b: int) -> Any:
-        """What changed from the end of one turn to the end of another. Nobody's verb but ours: others load both."""
+        """What changed from the end of one turn to the end of another. Only wakelog has this verb; others load both."""
         return differences(self.load(a), self.load(b))
 
     def recent_files(self, turns: int) -> list[str]:

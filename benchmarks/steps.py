@@ -82,7 +82,7 @@ class DbosSteps:
 
 
 class Measured:
-    """One contender on its way."""
+    """One contender in the middle of its work."""
 
     def __init__(self, contender: Any) -> None:
         self.contender = contender

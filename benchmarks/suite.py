@@ -226,7 +226,7 @@ def _ours(size: Size, folder: Path, results: Results, say: Say) -> None:
 
 @contextlib.contextmanager
 def _surviving(what: str, size: int, results: Results, say: Say) -> Iterator[None]:
-    """Half an hour of measuring is not thrown away for what comes after it: an error is told and kept."""
+    """Half an hour of measuring is not thrown away for what comes after it: an error is reported and kept."""
     try:
         yield
     except Exception as exc:

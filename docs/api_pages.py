@@ -178,10 +178,10 @@ def _commands(old: str) -> str:
     root = _context(app, "wakelog")
     for title, section in SECTIONS.items():
         out.append(f"## {title.capitalize()}\n")
-        for name, (_, short) in section.items():
+        for name in section:
             command = app.get_command(root, name)
             assert command is not None
-            out.append(f"### wakelog {name}\n\n{short}\n\n{_usage(command, name, root)}")
+            out.append(f"### wakelog {name}\n\n{_usage(command, name, root)}")
     return "\n".join(out)
 
 
@@ -192,8 +192,8 @@ def _usage(command: click.Command, name: str, parent: click.Context) -> str:
     command.format_usage(ctx, formatter)
     command.format_help_text(ctx, formatter)
     # click keeps the help option that it made first, which may have been for another context.
-    given = [each for each in command.get_params(ctx) if isinstance(each, click.Option) and "--help" not in each.opts]
-    own = [each for each in given if _key(each) not in COMMON]
+    options = [each for each in command.get_params(ctx) if isinstance(each, click.Option) and "--help" not in each.opts]
+    own = [each for each in options if _key(each) not in COMMON]
     rows = [row for each in own if (row := each.get_help_record(ctx))]
     if rows:
         with formatter.section("Options"):
@@ -202,9 +202,9 @@ def _usage(command: click.Command, name: str, parent: click.Context) -> str:
     out = [f"```text\n{shown}\n```\n"]
     if isinstance(command, click.Group):
         for sub in command.list_commands(ctx):
-            found = command.get_command(ctx, sub)
-            if found is not None and not found.hidden:
-                out.append(f"#### {ctx.command_path} {sub}\n\n{_usage(found, sub, ctx)}")
+            subcommand = command.get_command(ctx, sub)
+            if subcommand is not None and not subcommand.hidden:
+                out.append(f"#### {ctx.command_path} {sub}\n\n{_usage(subcommand, sub, ctx)}")
     return "\n".join(out)
 
 

@@ -55,8 +55,8 @@ def main(folder: Path, answer_after_s: float = 0) -> None:
 
         def find_out() -> None:
             read_file("test_login.py")
-            found = grep("SESSION_TTL", "settings.py")
-            session.fact("session ttl", "300 seconds", why=f"grep found {found}")
+            lines = grep("SESSION_TTL", "settings.py")
+            session.fact("session ttl", "300 seconds", why=f"grep found {lines}")
 
         def fix() -> None:
             session.decide(

@@ -43,11 +43,11 @@ def ask(client: openai.OpenAI, question: str) -> str:
     """The usual loop: call the model, run the tools it asks for, until it answers."""
     messages: list[Any] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": question}]
     while True:
-        said = client.chat.completions.create(model=MODEL, messages=messages, tools=TOOLS).choices[0].message
-        if not said.tool_calls:
-            return said.content or ""
-        messages.append(said)
-        for call in said.tool_calls:
+        message = client.chat.completions.create(model=MODEL, messages=messages, tools=TOOLS).choices[0].message
+        if not message.tool_calls:
+            return message.content or ""
+        messages.append(message)
+        for call in message.tool_calls:
             assert call.type == "function"
             result = get_weather(**json.loads(call.function.arguments))
             messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
@@ -91,8 +91,8 @@ class _StandIn(BaseHTTPRequestHandler):
         return
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        if any(message["role"] == "tool" for message in asked["messages"]):
+        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if any(message["role"] == "tool" for message in request["messages"]):
             message: dict[str, Any] = {"role": "assistant", "content": "Yes, it rains."}
         else:
             call = {"name": "get_weather", "arguments": json.dumps({"city": "Bern"})}
@@ -102,7 +102,7 @@ class _StandIn(BaseHTTPRequestHandler):
             "id": "chatcmpl-1",
             "object": "chat.completion",
             "created": 1,
-            "model": asked["model"],
+            "model": request["model"],
             "choices": [{"index": 0, "message": message, "finish_reason": reason}],
             "usage": {"prompt_tokens": 80, "completion_tokens": 12, "total_tokens": 92},
         }

@@ -3,9 +3,9 @@
     pip install 'wakelog[langgraph,openai-agents,pydantic-ai]'
     python examples/three_frameworks.py [STORE]
 
-A shop's agent is told a rule, and then to refund an order. The model is a few lines that decide by what they are shown,
-the same for all three, so the example needs no key. One program shows it less: its session hands over the last item
-only, as a limit on the history does. What comes of that is seen in `wakelog compare`.
+A shop's agent gets a rule, and then the task to refund an order. The model is a few lines that decide by what they are
+shown, the same for all three, so the example needs no key. One program shows it less: its session hands over the last
+item only, as a limit on the history does. What comes of that is seen in `wakelog compare`.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def with_langgraph(store: wakelog.Store) -> None:
     from wakelog.adapters.langgraph import WakelogSaver
 
     def model(state: Any) -> Any:
-        words, name, given = decide("\n".join(str(message.content) for message in state["messages"]))
-        calls = [{"name": name, "args": given, "id": f"call-{len(state['messages'])}"}] if name else []
+        words, name, arguments = decide("\n".join(str(message.content) for message in state["messages"]))
+        calls = [{"name": name, "args": arguments, "id": f"call-{len(state['messages'])}"}] if name else []
         return {"messages": [AIMessage(words, tool_calls=calls, response_metadata={"model_name": MODEL})]}
 
     builder = StateGraph(MessagesState)
@@ -89,15 +89,15 @@ def with_pydantic_ai(store: wakelog.Store) -> None:
 
     def model(messages: Any, info: Any) -> ModelResponse:
         parts = (str(getattr(part, "content", "")) for message in messages for part in message.parts)
-        words, name, given = decide("\n".join(parts))
-        return ModelResponse([TextPart(words), *([ToolCallPart(name, given)] if name else [])])
+        words, name, arguments = decide("\n".join(parts))
+        return ModelResponse([TextPart(words), *([ToolCallPart(name, arguments)] if name else [])])
 
     async def run() -> None:
         conversations = WakelogConversationStore(store)
         agent = Agent(FunctionModel(model, model_name=MODEL), tools=TOOLS)
         for text in (RULE, TASK):
-            found = await conversations.load("by-pydantic-ai") or Conversation(conversation_id="by-pydantic-ai")
-            await conversations.save(await agent.run(text, conversation=found))
+            conversation = await conversations.load("by-pydantic-ai") or Conversation(conversation_id="by-pydantic-ai")
+            await conversations.save(await agent.run(text, conversation=conversation))
 
     asyncio.run(run())
 
@@ -112,13 +112,13 @@ def with_openai_agents(store: wakelog.Store) -> None:
 
     class Rules(Model):  # type: ignore[misc]  # the SDK is not installed where types are checked
         async def get_response(self, system_instructions: Any, input: Any, *rest: Any, **more: Any) -> ModelResponse:
-            words, name, given = decide(json.dumps(input))
+            words, name, arguments = decide(json.dumps(input))
             text = ResponseOutputText(annotations=[], text=words, type="output_text", logprobs=[])
             id = f"msg-{len(input)}"
-            said = ResponseOutputMessage(id=id, content=[text], role="assistant", status="completed", type="message")
-            output: list[Any] = [said]
+            message = ResponseOutputMessage(id=id, content=[text], role="assistant", status="completed", type="message")
+            output: list[Any] = [message]
             if name:
-                call = {"call_id": f"call-{len(input)}", "name": name, "arguments": json.dumps(given)}
+                call = {"call_id": f"call-{len(input)}", "name": name, "arguments": json.dumps(arguments)}
                 output.append(ResponseFunctionToolCall(**call, type="function_call"))
             return ModelResponse(output=output, usage=Usage(), response_id=None)
 

@@ -161,7 +161,7 @@ impl<'py> Writing<'_, '_, 'py> {
                 continue; // the default object itself; an equal value in another object is written, like msgspec does
             }
             if matches!(field.holds, Holds::Object | Holds::Default) && is_empty_dict(&held) {
-                continue; // a default that is made anew for each event
+                continue; // a default that is created for each event
             }
             if self.out.len() > start {
                 self.out.push(b',');

@@ -125,7 +125,7 @@ fn compress<const N: usize>(level: i32, rows: &[[&[u8]; N]]) -> PyResult<Vec<u8>
 }
 
 fn decompress(packed: &[u8]) -> PyResult<Vec<u8>> {
-    let refuse = || PyValueError::new_err("not a frame of ours");
+    let refuse = || PyValueError::new_err("not a wakelog frame");
     let frame = packed.strip_prefix(&[ZSTD]).ok_or_else(refuse)?;
     let size = zstd_safe::get_frame_content_size(frame).ok().flatten().filter(|size| *size <= LARGE);
     let size = size.ok_or_else(refuse)? as usize;

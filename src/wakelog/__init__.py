@@ -7,7 +7,7 @@ Where to look (CONTRIBUTING.md has the layers):
 
     surfaces      cli, http, mcp, web
     in and out    adapters, hooks, importers, instruments, exporters
-    a store       store opens it, config sets it up, maintenance looks after it, evidence signs its heads
+    a store       store opens it, config sets it up, maintenance checks and copies it, evidence signs its heads
     a session     session has the verbs, runtime makes calls, replay repeats them, context is what the model sees,
                   files what is on disk, monitors watches and counts
     its past      timeline finds positions, diff what changed, compare what differs, provenance where it came from,

@@ -70,7 +70,7 @@ class Names(Protocol):
     """Names of sessions."""
 
     def claim(self, name: str, session: SessionId) -> SessionId:
-        """Binds a name to an id if the name is free. Returns the id it is bound to, whoever bound it."""
+        """Binds a name to an id if the name is free. Returns the id that the name is bound to."""
         ...
 
     def find(self, name: str) -> SessionId | None:

@@ -83,20 +83,20 @@ def _from_keyring(place: str) -> str:
     except ImportError as exc:
         raise missing_extra("the system's keyring needs the library keyring", "keyring") from exc
     try:
-        found = keyring.get_password(service, name)
+        password = keyring.get_password(service, name)
     except Exception as exc:  # a backend is foreign code and may raise anything
         raise UnavailableError(
             f"the system's keyring did not answer: {type(exc).__name__}",
             kind="secret-not-found",
             hint="unlock it, or " + HINT,
         ) from exc
-    if not found:
+    if not password:
         raise NotFoundError(
             f"the system's keyring has nothing under {place}",
             kind="secret-not-found",
             hint=f"keyring set {service} {name}",
         )
-    return str(found)
+    return str(password)
 
 
 def _from_command(command: str) -> str:
@@ -108,15 +108,15 @@ def _from_command(command: str) -> str:
         raise InvalidInputError("command: names no command", kind="bad-key-source", hint=HINT)
     try:
         # stderr stays connected to the terminal: the command may ask for a passphrase.
-        done = subprocess.run(words, stdout=subprocess.PIPE, timeout=COMMAND_TIMEOUT_S, check=False)
+        process = subprocess.run(words, stdout=subprocess.PIPE, timeout=COMMAND_TIMEOUT_S, check=False)
     except OSError as exc:
         raise NotFoundError(f"{words[0]} cannot be started: {exc.strerror}", kind="no-command", hint=HINT) from exc
     except subprocess.TimeoutExpired:
         raise UnavailableError(f"{words[0]} gave no key within {COMMAND_TIMEOUT_S:.0f} seconds") from None
-    if done.returncode:
+    if process.returncode:
         raise UnavailableError(
-            f"{words[0]} gave no key: it ended with {done.returncode}",
+            f"{words[0]} gave no key: it ended with {process.returncode}",
             kind="secret-not-found",
             hint="run it in a terminal to see why",
         )
-    return done.stdout[:SIZE_MAX].decode(errors="replace")
+    return process.stdout[:SIZE_MAX].decode(errors="replace")

@@ -14,7 +14,7 @@ import pytest
 
 from tests.architecture.source import SOURCE, tree
 
-PLACES = ("cli/commands", "cli/render", "cli/places.py")
+PLACES = ("cli/commands", "cli/render", "cli/selectors.py")
 ROOMS = {"cli", "config", "errors", "maintenance", "model", "session", "store"}
 VERBS = (("wakelog.session.session", "Session"), ("wakelog.store", "Store"))
 """Types are reached from here."""
@@ -23,17 +23,17 @@ POSITIONS = "this file is where words become positions"
 USERS_CODE = "imports code of the user, which the command line names"
 SURFACE = "starts a server, which stands beside the verbs"
 EXCEPTIONS = {
-    ("cli/places.py", "wakelog.importers.imported_sessions", "name_of_origin"): POSITIONS,
-    ("cli/places.py", "wakelog.importers.imported_sessions", "session_of_file"): POSITIONS,
-    ("cli/places.py", "wakelog.state.patch", "escape"): POSITIONS,
-    ("cli/places.py", "wakelog.state.patch", "tokens_of"): POSITIONS,
-    ("cli/places.py", "wakelog.timeline.points", "first_commit"): POSITIONS,
-    ("cli/places.py", "wakelog.timeline.points", "seq_at_time"): POSITIONS,
-    ("cli/places.py", "wakelog.timeline.selectors", "Selector"): POSITIONS,
-    ("cli/places.py", "wakelog.timeline.selectors", "parse_selector"): POSITIONS,
-    ("cli/places.py", "wakelog.timeline.selectors", "parse_time"): POSITIONS,
-    ("cli/places.py", "wakelog.timeline.selectors", "resolve_change"): POSITIONS,
-    ("cli/places.py", "wakelog.timeline.selectors", "resolve_range"): POSITIONS,
+    ("cli/selectors.py", "wakelog.importers.imported_sessions", "name_of_origin"): POSITIONS,
+    ("cli/selectors.py", "wakelog.importers.imported_sessions", "session_of_file"): POSITIONS,
+    ("cli/selectors.py", "wakelog.state.patch", "escape"): POSITIONS,
+    ("cli/selectors.py", "wakelog.state.patch", "tokens_of"): POSITIONS,
+    ("cli/selectors.py", "wakelog.timeline.points", "first_commit"): POSITIONS,
+    ("cli/selectors.py", "wakelog.timeline.points", "seq_at_time"): POSITIONS,
+    ("cli/selectors.py", "wakelog.timeline.selectors", "Selector"): POSITIONS,
+    ("cli/selectors.py", "wakelog.timeline.selectors", "parse_selector"): POSITIONS,
+    ("cli/selectors.py", "wakelog.timeline.selectors", "parse_time"): POSITIONS,
+    ("cli/selectors.py", "wakelog.timeline.selectors", "resolve_change"): POSITIONS,
+    ("cli/selectors.py", "wakelog.timeline.selectors", "resolve_range"): POSITIONS,
     (
         "cli/commands/doctor.py",
         "wakelog.engines.sqlite.inspection",

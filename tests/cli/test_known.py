@@ -220,7 +220,7 @@ def test_a_plan_runs_on_new_inputs_from_the_command_line(
     with open_store(folder) as opened:
         opened.plans.promote(refunds(opened), "refund")
     refused = cli(*run, "--set", "order=order-500")
-    assert (refused.code, "nobody has endorsed" in refused.err) == (6, True)
+    assert (refused.code, "is not endorsed" in refused.err) == (6, True)
     assert cli("plans", "endorse", "refund", *at).code == 0
     told = cli(*run, "--set", "order=order-500", "--tools", "order_tools")
     assert told.code == 1

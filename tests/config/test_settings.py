@@ -6,7 +6,7 @@ import pytest
 
 import wakelog
 from wakelog.config import settings as config
-from wakelog.config.edit import write_setting
+from wakelog.config.settings import write_setting
 from wakelog.errors import InvalidInputError
 from wakelog.store.url import default_url
 

@@ -15,7 +15,7 @@ from wakelog.context.brief import make_brief
 from wakelog.context.compaction import compact, compactions, expand
 from wakelog.context.eviction import evict, restore
 from wakelog.context.ledger import Context, make_context
-from wakelog.context.shapes import Shape
+from wakelog.context.provider_formats import Shape
 from wakelog.context.token_count import estimate
 from wakelog.context.window import read_window
 from wakelog.errors import InvalidInputError, NotAllowedError, WakelogError

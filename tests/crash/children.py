@@ -332,7 +332,7 @@ def fork_inside_fork(path: str, seed: str) -> None:
     class Interrupted:
         """Stands where the connections are closed: all other hooks have run by then."""
 
-        def hang_up(self) -> None:
+        def disconnect_all(self) -> None:
             inner.append(_fork(partial(_look, log), gently=False))
 
         def start_over(self) -> None:

@@ -14,7 +14,7 @@ from tests.crash.workload import opened
 from tests.seeds import some
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import WakelogError
-from wakelog.state import snapshots
+from wakelog.state import fold
 
 SEED = 7
 PAGE = 4096
@@ -27,7 +27,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Questions, d
     """The file of a small store at rest, what to ask it, and the right answers."""
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(snapshots, "FLOOR_BYTES", 300)
+        patch.setattr(fold, "FLOOR_BYTES", 300)
         with opened(folder) as engine:
             small_store(engine)
     with opened(folder) as engine:

@@ -176,7 +176,7 @@ def test_a_fork_between_a_commit_and_its_answer_waits(engine: SqliteEngine, monk
             if statement == "commit":
                 forks.append(gate.shut(0))
                 if forks[-1]:
-                    engine.hang_up()
+                    engine.disconnect_all()
                 gate.open()
             return done
 

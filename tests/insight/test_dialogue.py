@@ -8,8 +8,7 @@ from tests.insight.conftest import Scribe
 from tests.insight.turns import Scene
 from wakelog.insight.decisions import find_decisions
 from wakelog.insight.derivation import DEFAULT_SCORE
-from wakelog.insight.failures import find_failures
-from wakelog.insight.rules import Carry, derive
+from wakelog.insight.rules import Carry, derive, find_failures
 from wakelog.session import Session
 
 WISH = "I want to return the lamp of my last order."

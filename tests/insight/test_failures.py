@@ -3,8 +3,7 @@
 from tests.insight.turns import Scene
 from wakelog.insight.blocks import Finding
 from wakelog.insight.derivation import minor_findings
-from wakelog.insight.failures import find_failures
-from wakelog.insight.rules import Carry, derive
+from wakelog.insight.rules import Carry, derive, find_failures
 
 
 def _of(scene: Scene, kind: str) -> list[Finding]:

@@ -13,7 +13,7 @@ from tests.insight.test_session_insight import CHOICE, _fix
 from wakelog.index.finding_rows import load_findings
 from wakelog.insight import rules
 from wakelog.insight.blocks import RULES_VERSION
-from wakelog.session.insights import KeptFindings
+from wakelog.session.insights import CachedFindings
 from wakelog.store import Store
 from wakelog.testing.builders import START_US
 
@@ -40,7 +40,7 @@ def test_what_was_derived_is_kept_and_gives_the_same_answer(kept_store: Store) -
     rows = _rows(kept_store)
     assert rows
     assert session.insight(all=True) == first
-    assert KeptFindings(kept_store.index, session.id).load(1, 1) is not None
+    assert CachedFindings(kept_store.index, session.id).load(1, 1) is not None
 
 
 def test_rows_hold_places_and_no_words(kept_store: Store) -> None:

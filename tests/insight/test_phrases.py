@@ -7,8 +7,7 @@ from tests.insight.turns import Scene
 from wakelog.insight.blocks import Finding
 from wakelog.insight.decisions import find_decisions
 from wakelog.insight.derivation import DEFAULT_SCORE
-from wakelog.insight.failures import find_failures
-from wakelog.insight.rules import Carry, derive
+from wakelog.insight.rules import Carry, derive, find_failures
 
 DECIDES = (
     "We should leave the existing flag as it is, since scripts rely on it.",

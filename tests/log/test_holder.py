@@ -127,7 +127,7 @@ def test_a_second_process_is_refused_with_the_pid_and_the_host_of_the_first(engi
     assert session.state().turn.status == "open"
 
 
-def test_a_process_elsewhere_is_believed_to_live_as_long_as_it_is_heard(engine: MemoryEngine, time: Time) -> None:
+def test_a_process_elsewhere_counts_as_alive_while_its_heartbeats_are_recent(engine: MemoryEngine, time: Time) -> None:
     session = agent(engine, time)
     holder = held(session, host="web-7", machine="elsewhere")
     time.passes(TTL_S - 1)
@@ -139,7 +139,7 @@ def test_a_process_elsewhere_is_believed_to_live_as_long_as_it_is_heard(engine: 
     with session.turn("go") as turn:
         assert turn.attempt == 2
     (cut, _) = session.events(kind="turn.ended")
-    assert "nothing was heard of" in cut.body["why"]
+    assert "sent no heartbeat for" in cut.body["why"]
     assert "on web-7" in cut.body["why"]
 
 
@@ -221,7 +221,7 @@ def test_a_running_call_of_a_living_process_is_not_reconciled(engine: MemoryEngi
     time.passes(TTL_S + 1)
     session.calls.reconcile("a", "never_ran")
     (unknown,) = session.events(kind="action.uncertain")
-    assert "nothing was heard" in unknown.body["why"]
+    assert "sent no heartbeat for" in unknown.body["why"]
 
 
 def test_who_may_write_is_told_by_the_lease_before_the_turn(engine: MemoryEngine, time: Time) -> None:

@@ -69,7 +69,7 @@ def sql(path: Path, statement: str, *values: Any) -> None:
 
 
 def faults(log: Log, anchor: Anchor | None = None) -> tuple[set[int], set[int]]:
-    """Where verification, done anew, sees integrity and completeness hurt."""
+    """Where verification, done again, sees integrity and completeness hurt."""
     report = verify_session(log.engine, log.id, anchor)
     assert report.ok == (not report.integrity and not report.completeness)
     return {f.seq for f in report.integrity}, {f.seq for f in report.completeness}

@@ -8,7 +8,7 @@ import pytest
 from tests.maintenance.conftest import PLACES
 from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.engines.memory import MemoryEngine
-from wakelog.engines.objects import Objects
+from wakelog.engines.object_storage import Objects
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError
 from wakelog.log.removal import erase

@@ -17,7 +17,7 @@ from tests.maintenance.conftest import Clock
 from tests.maintenance.test_parquet_archive import asked, commits, told
 from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.engines.memory import MemoryEngine
-from wakelog.engines.objects import Objects
+from wakelog.engines.object_storage import Objects
 from wakelog.errors import ConflictError, CorruptLogError, NotFoundError, UnavailableError
 from wakelog.log.removal import erase
 from wakelog.maintenance import parquet_archive

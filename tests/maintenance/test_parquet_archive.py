@@ -10,7 +10,7 @@ from tests.encryption.keys import key_file, use_rings
 from tests.maintenance.conftest import Clock
 from wakelog import events as ev
 from wakelog.engines.memory import MemoryEngine
-from wakelog.engines.objects import Objects
+from wakelog.engines.object_storage import Objects
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.log.removal import erase

@@ -12,9 +12,8 @@ from wakelog.errors import InvalidInputError
 from wakelog.model.document import empty_document
 from wakelog.state.diff import diff
 from wakelog.state.digest import leaves_at, state_hash, total_of
-from wakelog.state.fold import Fold
+from wakelog.state.fold import FLOOR_BYTES, Fold, is_due
 from wakelog.state.patch import equal, escape
-from wakelog.state.snapshots import FLOOR_BYTES, is_due
 from wakelog.testing.strategies import names, objects, patches, values
 
 ENTRIES = ("facts", "labels", "flags", "pending_actions", "decisions_made")

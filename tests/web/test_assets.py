@@ -9,8 +9,7 @@ from tests.http.asking import Asker
 from tests.http.conftest import Serve
 from tests.web.pages import HTML, SCRIPT, build_page
 from wakelog.errors import UnsupportedError
-from wakelog.web.assets import read_assets, require_page
-from wakelog.web.headers import POLICY
+from wakelog.web.assets import POLICY, read_assets, require_page
 
 PAGES = ("/", "/s/fix-auth", "/s/fix-auth/@12", "/s/a%2Fb/e7", "/live", "/cost?by=day", "/s/x/files/src/a.py", "/help")
 

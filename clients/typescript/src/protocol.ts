@@ -1166,7 +1166,7 @@ export interface Rewind {
 /** A session as it is now. */
 export interface SessionAnswer {
   head: HeadAnswer;
-  /** Who holds a lease that has not expired; empty if nobody. */
+  /** The holder of a lease that has not expired; empty if there is none. */
   holder: string;
   goal: Json;
   labels: JsonObject;

@@ -1,4 +1,4 @@
-"""The command line. It composes and starts the rest; nobody imports it."""
+"""The command line. It composes and starts the rest; no room imports it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from wakelog.cli.text import fold_list, inert_json, inert_line, name_some, with_
 
 if TYPE_CHECKING:
     # Only commands that read a store import these: help, completion and a server's first answer do without.
-    from wakelog.cli.places import Place
+    from wakelog.cli.selectors import Place
     from wakelog.model.ids import SessionId
     from wakelog.session import Session
     from wakelog.store import Store
@@ -150,15 +150,15 @@ class CommandContext:
     def session(self, name: str = "", *, in_full: bool = False) -> Session[Any]:
         """The session with that name or id, or a unique prefix of one; empty means the one of `-s`, or the newest. A
         command that destroys something accepts no prefix (`in_full`)."""
-        from wakelog.cli.places import NEWEST, find_session
+        from wakelog.cli.selectors import NEWEST, find_session
 
         store, name = self.store, name or self._session or "."
-        found = store.find(name) if in_full and name not in NEWEST else find_session(store, name)
-        return store.resume(found, even_damaged=self.even_damaged)
+        session_id = store.find(name) if in_full and name not in NEWEST else find_session(store, name)
+        return store.resume(session_id, even_damaged=self.even_damaged)
 
     def place(self, text: str = "", at: str = "") -> Place:
         """The place that a selector names."""
-        from wakelog.cli.places import find_place
+        from wakelog.cli.selectors import find_place
 
         return find_place(self, text, at)
 

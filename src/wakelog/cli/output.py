@@ -16,7 +16,7 @@ import click
 from wakelog.atomic_file import atomic_file
 from wakelog.cli.context import CommandContext
 from wakelog.cli.text import size
-from wakelog.engines.objects import Objects, is_url, split_url
+from wakelog.engines.object_storage import Objects, is_url, split_url
 from wakelog.errors import NotAllowedError, NotFoundError
 
 __all__ = ["STDOUT", "Progress", "is_url", "reading_from", "refuse_existing", "writing", "writing_to"]

@@ -51,7 +51,8 @@ def quick_answer(environ: Mapping[str, str]) -> str | None:
 
 def describe_session(status: str, turns: int, at_us: int) -> str:
     """The help text beside a session name."""
-    from wakelog.cli.text import age, pluralize
+    from wakelog.cli.text import age
+    from wakelog.model.short_text import pluralize
 
     return f"{status}, {pluralize(turns, 'turn')}, {age(at_us, time.time_ns() // 1000)}"
 
@@ -88,11 +89,11 @@ def _sessions(shell: str, environ: Mapping[str, str], prefix: str) -> list[tuple
         return None
     from wakelog.engines.sqlite.session_names import newest_names
 
-    found = newest_names(path, prefix, MAX_ITEMS)
-    if found is None:
+    results = newest_names(path, prefix, MAX_ITEMS)
+    if results is None:
         return None
     # bash shows no help texts
-    return [(name, "" if shell == "bash" else describe_session(status, turn, at)) for name, status, turn, at in found]
+    return [(name, "" if shell == "bash" else describe_session(status, turn, at)) for name, status, turn, at in results]
 
 
 def _store_file(environ: Mapping[str, str]) -> str | None:

@@ -212,11 +212,6 @@ def money(usd_micros: int) -> str:
     return "<$0.01" if 0 < usd_micros < 10_000 else f"${usd_micros / 1e6:.2f}"
 
 
-def pluralize(number: int, noun: str) -> str:
-    """A number of things: 1 turn, 2 turns."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
 def count(number: int) -> str:
     """A number for people: 950, 4.0k, 1.2M."""
     for size_, unit in ((1_000_000, "M"), (1_000, "k")):

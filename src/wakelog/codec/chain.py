@@ -53,11 +53,11 @@ def seal_in_python(
 
 def hash_in_python(prev: bytes, records: Sequence[Record]) -> list[tuple[str, bytes]]:
     """For each record the hash of its body, which is empty where the salt is gone, and the chain's hash after it."""
-    found, chain = [], prev
+    results, chain = [], prev
     for record in records:
         chain = link(chain, record.header)
-        found.append((hash_body(record.salt, record.body) if record.salt else "", chain))
-    return found
+        results.append((hash_body(record.salt, record.body) if record.salt else "", chain))
+    return results
 
 
 def _seal_natively(

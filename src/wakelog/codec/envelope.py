@@ -16,7 +16,7 @@ from wakelog.errors import NotFoundError, UnsupportedError, WakelogError
 
 MAGIC = b"WLE1"
 NOT_AT_HAND, DELETED = "content-encrypted", "content-key-deleted"
-"""The kinds of the errors for content whose key is not at hand, or was deleted."""
+"""The kinds of the errors for content whose key is not available, or was deleted."""
 ENCRYPTED, ERASED = "this content is encrypted", "this content was erased"
 """How their messages begin."""
 HINT = "name the store's key: WAKELOG_ENCRYPTION_KEY=file:PATH, env:NAME, keyring:SERVICE/NAME or command:CMD"
@@ -62,10 +62,10 @@ def refusal(envelope: bytes) -> WakelogError:
         return NotFoundError(
             f"{ERASED}: its key {key_id_of(envelope)} was deleted",
             kind="content-key-deleted",
-            hint="nobody can read it again; wakelog verify still checks the chain",
+            hint="it cannot be read any more; wakelog verify still checks the chain",
         )
     return UnsupportedError(
-        f"{ENCRYPTED} with the key {key_id_of(envelope)}, which is not at hand",
+        f"{ENCRYPTED} with the key {key_id_of(envelope)}, which is not available",
         kind="content-encrypted",
         hint=HINT,
     )

@@ -21,6 +21,7 @@ from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
 from wakelog.model.html import box, table, text
 from wakelog.model.ids import Seq
+from wakelog.model.short_text import pluralize
 
 WINDOWS_MAX = 100
 """How many steps that differ only in the hash of the model's window are compared item by item."""
@@ -89,19 +90,15 @@ class Comparison(msgspec.Struct, frozen=True):
 
 
 def _sentence(pair: Pair) -> str:
-    found = pair.divergence
+    divergence = pair.divergence
     names = f"{pair.a.name} and {pair.b.name}"
-    if found is None:
-        return f"{names}: the same, in {_steps(pair.same)}"
-    a, b = (_words(course, place) for course, place in ((pair.a, found.a), (pair.b, found.b)))
-    what = "" if found.what == ("step",) else f" ({', '.join(found.what)} differs)"
-    behind = [finding.what for finding in found.behind if finding.verdict == "differs"]
+    if divergence is None:
+        return f"{names}: the same, in {pluralize(pair.same, 'step')}"
+    a, b = (_words(course, place) for course, place in ((pair.a, divergence.a), (pair.b, divergence.b)))
+    what = "" if divergence.what == ("step",) else f" ({', '.join(divergence.what)} differs)"
+    behind = [finding.what for finding in divergence.behind if finding.verdict == "differs"]
     because = f"; before it, {' and '.join(behind)} differed" if behind else ""
-    return f"{names}: the same for {_steps(found.same_before)}, then {a} and {b}{what}{because}"
-
-
-def _steps(count: int) -> str:
-    return f"{count} step{'s' if count != 1 else ''}"
+    return f"{names}: the same for {pluralize(divergence.same_before, 'step')}, then {a} and {b}{what}{because}"
 
 
 def _words(course: Course, place: int | None) -> str:
@@ -161,8 +158,8 @@ def _find_divergence(pairing: Pairing, rows: list[AlignedStep], notes: list[str]
             )
             return at
         windows += 1
-        found = pairing.context(pairing.a.steps[row.a], pairing.b.steps[row.b])
-        if found.verdict == "differs":
+        factor = pairing.context(pairing.a.steps[row.a], pairing.b.steps[row.b])
+        if factor.verdict == "differs":
             return at
         rows[at] = msgspec.structs.replace(row, verdict="same", what=(), minor=(*row.minor, "ids or times"))
     return None
@@ -193,14 +190,14 @@ def _shared_start(a: Extent, b: Extent) -> Seq:
     return last if last >= a.first else 0
 
 
-def _html(found: Comparison) -> str:
+def _html(comparison: Comparison) -> str:
     """Where the courses part, and their steps side by side."""
     inside: list[str] = []
-    for pair, words in zip(found.pairs, str(found).splitlines(), strict=True):
+    for pair, words in zip(comparison.pairs, str(comparison).splitlines(), strict=True):
         inside.append(f"<div>{text(words, 1000)}</div>")
         inside += _pair_rows(pair)
-    names = " ".join(course.name for course in found.courses)
-    return box(f"{len(found.courses)} courses", inside, f"wakelog compare {names}")
+    names = " ".join(course.name for course in comparison.courses)
+    return box(f"{len(comparison.courses)} courses", inside, f"wakelog compare {names}")
 
 
 def _pair_rows(pair: Pair) -> list[str]:

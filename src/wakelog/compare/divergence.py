@@ -167,8 +167,8 @@ class Pairing:
             return DivergenceFactor("prompt", "unknown", f"it was {a.gone or b.gone}")
         if a.exact_key == b.exact_key or a.key == b.key:
             return DivergenceFactor("prompt", "same", "" if a.exact_key == b.exact_key else "but for ids or times")
-        found = differences("prompt", fetch_payloads(self.log_a, a.input), fetch_payloads(self.log_b, b.input))
-        return DivergenceFactor("prompt", "differs", differences=tuple(found))
+        results = differences("prompt", fetch_payloads(self.log_a, a.input), fetch_payloads(self.log_b, b.input))
+        return DivergenceFactor("prompt", "differs", differences=tuple(results))
 
     def _model(self, a: Step, b: Step) -> DivergenceFactor:
         if not (a.model and b.model):
@@ -229,9 +229,9 @@ def deciding_call(course: Course, at: int | None) -> Step | None:
         return course.steps[at]
     before = [s for s in (course.steps if at is None else course.steps[:at]) if s.kind == "model"]
     if at is not None and (cause := course.steps[at].cause):
-        named = next((s for s in reversed(before) if cause in s.seqs), None)
-        if named is not None:
-            return named
+        step = next((s for s in reversed(before) if cause in s.seqs), None)
+        if step is not None:
+            return step
     return before[-1] if before else None
 
 
@@ -299,13 +299,13 @@ def state_changes(log_a: Log, a: Seq, log_b: Log, b: Seq) -> tuple[Change, ...]:
 def significant_changes(found: TurnDiff) -> tuple[Change, ...]:
     """The changes that are about more than a position in the log or money spent."""
     files = {c.key for c in found.of("files")}
-    kept = [c for c in found.changes if not _is_bookkeeping(c, files) and not _only_moved(c)]
+    changes = [c for c in found.changes if not _is_bookkeeping(c, files) and not _only_moved(c)]
     # Some entries are keyed by their position in the log. The same entry removed at one key and added at another has
     # only moved.
-    removed = Counter((c.part, digest(_bare(c.before))) for c in kept if c.how == "removed")
-    added = Counter((c.part, digest(_bare(c.after))) for c in kept if c.how == "added")
+    removed = Counter((c.part, digest(_bare(c.before))) for c in changes if c.how == "removed")
+    added = Counter((c.part, digest(_bare(c.after))) for c in changes if c.how == "added")
     moved = {"removed": removed & added, "added": removed & added}
-    return tuple(c for c in kept if c.part not in _KEYED_BY_PLACE or not _take_moved(moved, c))
+    return tuple(c for c in changes if c.part not in _KEYED_BY_PLACE or not _take_moved(moved, c))
 
 
 def _is_bookkeeping(change: Change, files: set[str]) -> bool:

@@ -70,8 +70,8 @@ def _describe_side(log: Log, course: Course, at: int | None, row: AlignedStep | 
     if said:
         return CallSide(place, said, "model")
     steps = course.steps if at is None else course.steps[: at + 1]
-    asked = next((s for s in reversed(steps) if s.kind == "input" and not s.gone), None)
-    said = _words(fetch_payloads(log, asked.input)) if asked is not None else ""
+    step = next((s for s in reversed(steps) if s.kind == "input" and not s.gone), None)
+    said = _words(fetch_payloads(log, step.input)) if step is not None else ""
     return CallSide(place, said, "user" if said else "")
 
 

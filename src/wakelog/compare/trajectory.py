@@ -119,28 +119,28 @@ def select_extent(log: Log, text: str = "", name: str = "") -> Extent:
     name = name or str(log)
     if place in ("", "@"):
         return Extent(log, 1, log.head().seq, name)
-    found = resolve_range(log, place)
-    if not found.last:
+    extent = resolve_range(log, place)
+    if not extent.last:
         raise NotFoundError(f"there is no event yet at {text} in {name}", kind="event-not-found")
     if selector is not None and not selector.last and place.startswith(("@", "turn:")):
-        spans = attempts_of(log, log.entry(found.last).header.turn)
-        inside = [span for span in spans if found.first <= span.first and span.last <= found.last]
+        spans = attempts_of(log, log.entry(extent.last).header.turn)
+        inside = [span for span in spans if extent.first <= span.first and span.last <= extent.last]
         return _attempt_extent(log, accepted_attempt(log, inside), name, len(spans) > 1)
     joint = "" if place.startswith("@") else "@"
-    return Extent(log, max(found.first, 1), found.last, f"{name}{joint}{place}")
+    return Extent(log, max(extent.first, 1), extent.last, f"{name}{joint}{place}")
 
 
 def attempts(log: Log, turn: int, name: str = "", *, forks: bool = False) -> list[Extent]:
     """All attempts of a turn in order; with `forks`, also those that forks of this session made in parallel."""
     parallel = [fork for fork in _forks(log) if _first_turn(fork) == turn] if forks else []
-    found: list[Extent] = []
+    extents: list[Extent] = []
     if turn <= log.head().turn or not parallel:
         spans = attempts_of(log, turn)
-        found = [_attempt_extent(log, span, name or str(log), len(spans) > 1) for span in spans]
+        extents = [_attempt_extent(log, span, name or str(log), len(spans) > 1) for span in spans]
     for fork in parallel:
         spans = attempts_of(fork, turn)
-        found += [_attempt_extent(fork, s, str(fork), len(spans) > 1) for s in spans if s.first > _forked_at(fork)]
-    return found
+        extents += [_attempt_extent(fork, s, str(fork), len(spans) > 1) for s in spans if s.first > _forked_at(fork)]
+    return extents
 
 
 def _attempt_extent(log: Log, span: Span, name: str, several: bool) -> Extent:

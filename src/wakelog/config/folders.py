@@ -31,8 +31,8 @@ def cached_index(identity: str) -> Path | None:
 
 def data_folder() -> str:
     """Returns the user's data folder for wakelog: `WAKELOG_DATA`, or the system's default."""
-    if named := os.environ.get("WAKELOG_DATA"):
-        return os.path.expanduser(named)
+    if wakelog_data := os.environ.get("WAKELOG_DATA"):
+        return os.path.expanduser(wakelog_data)
     return user_folder("data")
 
 

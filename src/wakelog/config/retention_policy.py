@@ -30,7 +30,7 @@ class RetentionPolicy(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         if self.keeps_everything:
-            return "everything is kept for ever"
+            return "everything is kept"
         rules = []
         if self.keep_us is not None:
             rules.append(f"untouched for {show_age(self.keep_us)}")

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from wakelog.atomic_file import atomic_file
 from wakelog.config.amounts import FOREVER, UNLIMITED, parse_age, parse_size
 from wakelog.config.folders import user_folder
 from wakelog.config.guards import NEVER_US, Guards
 from wakelog.config.retention_policy import RetentionPolicy
-from wakelog.errors import InvalidInputError
+from wakelog.errors import InvalidInputError, NotAllowedError
 from wakelog.monitors.budgets import limits_of
 
 if TYPE_CHECKING:
@@ -197,8 +198,8 @@ def guards(found: Mapping[str, SettingValue]) -> Guards:
 
 def store_path(cwd: Path | None = None) -> str:
     """Returns the store that a settings file names, or empty. `default_url` handles the variable and the folder."""
-    found = load(cwd, {k: v for k, v in os.environ.items() if k != "WAKELOG_STORE"})["store.path"]
-    return str(found.value)
+    setting = load(cwd, {k: v for k, v in os.environ.items() if k != "WAKELOG_STORE"})["store.path"]
+    return str(setting.value)
 
 
 def redacts() -> bool:
@@ -233,8 +234,8 @@ def user_prices() -> Prices:
 
 def user_file(environ: Mapping[str, str] | None = None) -> Path:
     environ = os.environ if environ is None else environ
-    if named := environ.get("WAKELOG_CONFIG"):
-        return Path(named).expanduser()
+    if wakelog_config := environ.get("WAKELOG_CONFIG"):
+        return Path(wakelog_config).expanduser()
     return Path(user_folder("config")) / "config.toml"
 
 
@@ -277,3 +278,36 @@ def _flat(table: dict[str, Any], prefix: str) -> list[tuple[str, Any]]:
     for key, value in table.items():
         out += _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, value)]
     return out
+
+
+def write_setting(file: Path, key: str, value: str) -> str | int | bool:
+    """Sets one key in a file, which is created if needed. Comments stay. Returns the value as stored."""
+    import tomlkit
+
+    checked = check(key, value, file.name)
+    if SETTINGS[key].is_personal and file != user_file():
+        raise InvalidInputError(
+            f"{key} cannot be set for a project, only for yourself",
+            kind="personal-setting",
+            hint=f"wakelog config set {key} {value} --user",
+        )
+    if file.is_file():
+        tables_of(file)  # raises a clear error if the file is not TOML
+    document = tomlkit.parse(file.read_text(encoding="utf-8") if file.is_file() else "")
+    *tables, name = (f"tool.wakelog.{key}" if file.name == PYPROJECT else key).split(".")
+    table: Any = document
+    for at, part in enumerate(tables):
+        if part not in table:
+            # A super table gives one header, [tool.wakelog.retention], instead of one for each part.
+            table[part] = tomlkit.table(is_super_table=at < len(tables) - 1)
+        table = table[part]
+        if not isinstance(table, dict):
+            raise InvalidInputError(f"{file}: {part} is not a table", kind="bad-config", hint=f"edit {file} by hand")
+    table[name] = checked
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(file, mode=0o666) as out:
+            out.write(tomlkit.dumps(document).encode())
+    except OSError as exc:
+        raise NotAllowedError(f"{file} cannot be written: {exc.strerror}", kind="not-writable") from exc
+    return checked

@@ -66,8 +66,8 @@ class Remote:
 
     def events(self, **query: Any) -> list[dict[str, Any]]:
         """Events, up to 1,000."""
-        found: list[dict[str, Any]] = self.get("events", **{"limit": 1000, **query}).ok()["events"]
-        return found
+        results: list[dict[str, Any]] = self.get("events", **{"limit": 1000, **query}).ok()["events"]
+        return results
 
     def state(self, **query: Any) -> Any:
         return self.get("state", **query).ok()["value"]

@@ -150,8 +150,8 @@ def _run_all(checks: Iterable[Check], client: WireClient, other: WireClient | No
     for each in checks:
         began = time.perf_counter()
         with Bench(client, other) as bench:
-            found = _run_one(each, bench)
-        yield msgspec.structs.replace(found, duration_us=int((time.perf_counter() - began) * 1e6))
+            result = _run_one(each, bench)
+        yield msgspec.structs.replace(result, duration_us=int((time.perf_counter() - began) * 1e6))
 
 
 def _run_one(each: Check, bench: Bench) -> Result:

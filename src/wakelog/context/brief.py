@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from wakelog.context.quotes import one_line
-from wakelog.context.sections import Teller
+from wakelog.context.sections import StateWriter
 from wakelog.context.token_budget import Part, Section, SectionLine, fit
 from wakelog.context.token_count import Count, estimate
 from wakelog.errors import InvalidInputError, NotFoundError
@@ -75,30 +75,30 @@ def make_brief(
     its source."""
     head = log.head()
     at, state = log.now() if at is None else (at, log.state(at))
-    teller = Teller(log, state)
-    opening = _head(teller, at, max(80, budget))
+    writer = StateWriter(log, state)
+    opening = _head(writer, at, max(80, budget))
     parts = [
-        teller.pending(),
-        _state_part(teller, at, opening),
-        *([teller.last_error()] if state["last_error"] and not _is_error_over(teller, at) else ()),
-        teller.flags(),
+        writer.pending(),
+        _state_part(writer, at, opening),
+        *([writer.last_error()] if state["last_error"] and not _is_error_over(writer, at) else ()),
+        writer.flags(),
         _preferences(wanted),
-        teller.decisions(),
-        teller.facts(),
-        teller.dead_ends(),
-        _derived(teller, at),
-        teller.data(),
-        teller.files(),
-        teller.artefacts(),
-        teller.subagents(),
-        teller.budget(),
-        teller.working_set(),
-        teller.evicted(),
+        writer.decisions(),
+        writer.facts(),
+        writer.dead_ends(),
+        _derived(writer, at),
+        writer.data(),
+        writer.files(),
+        writer.artefacts(),
+        writer.subagents(),
+        writer.budget(),
+        writer.working_set(),
+        writer.evicted(),
     ]
-    fitted = fit(opening, parts, budget, count, rest=f"`wakelog state -s {teller.handle}`")
+    fitted = fit(opening, parts, budget, count, rest=f"`wakelog state -s {writer.handle}`")
     if fitted.tokens > budget:
         raise InvalidInputError(
-            f"a brief of {teller.handle} does not fit into {budget} tokens: its head alone takes {count(opening)}",
+            f"a brief of {writer.handle} does not fit into {budget} tokens: its head alone takes {count(opening)}",
             kind="budget-too-small",
             hint=f"give it at least {fitted.tokens}",
         )
@@ -114,7 +114,7 @@ def make_brief(
         text=text + "\n",
         tokens=count(text),
         budget=budget,
-        exposure=least_trusted((line.trust, line.source) for line in [*lines, *_goal_lines(teller)])[0],
+        exposure=least_trusted((line.trust, line.source) for line in [*lines, *_goal_lines(writer)])[0],
         sections=fitted.sections,
     )
 
@@ -124,60 +124,60 @@ def _preferences(wanted: Sequence[tuple[str, str]]) -> Part:
     return Part("preferences", "Preferences", len(wanted), lines, "`wakelog preferences`")
 
 
-def _head(teller: Teller, at: Seq, budget: int) -> str:
+def _head(writer: StateWriter, at: Seq, budget: int) -> str:
     """What every brief says, however short: which session, its position, and the goal."""
-    state, head = teller.state, teller.log.head()
+    state, head = writer.state, writer.log.head()
     turn = state["turn"]
-    place = [str(teller.log.id), state["status"], f"e{at}"]
+    place = [str(writer.log.id), state["status"], f"e{at}"]
     if turn["number"]:
         tries = f" (attempt {turn['attempt']})" if turn["attempt"] > 1 else ""
         place.append(f"turn @{turn['number']} {turn['status']}{tries}")
     if head.fork:
         place.append(f"fork of {head.fork.parent} at e{head.fork.at}")
-    goal = "none was set" + _asked_for(teller, at)
+    goal = "none was set" + _asked_for(writer, at)
     if state["goal"] is not None:
-        goal = teller.goal_line(budget).text.removeprefix("- goal, ").removeprefix("- ")
+        goal = writer.goal_line(budget).text.removeprefix("- goal, ").removeprefix("- ")
     return f"# Brief of {one_line(str(head), 80)}\n{' · '.join(place)}\n\nGoal: {goal}"
 
 
-def _asked_for(teller: Teller, at: Seq) -> str:
+def _asked_for(writer: StateWriter, at: Seq) -> str:
     """If no goal was recorded: what the user asked for in the last turn, if that can be derived."""
-    turn = teller.state["turn"]["number"]
-    if not turn or teller.state["goal"] is not None:
+    turn = writer.state["turn"]["number"]
+    if not turn or writer.state["goal"] is not None:
         return ""
-    asked = make_insight(teller.log, [turn], at=at).of("goal")
-    if not asked:
+    items = make_insight(writer.log, [turn], at=at).of("goal")
+    if not items:
         return ""
-    item = asked[0]
+    item = items[0]
     # "go on" carries what was asked earlier: those words, from their own event and as trusted as that is.
     words, seq = (item.reason, item.reason_seq) if item.reason else (item.quote, item.seq)
-    return f"; ~ {teller.said(words, seq, what='asked', lead='asked: ').text.removeprefix('- ')}"
+    return f"; ~ {writer.said(words, seq, what='asked', lead='asked: ').text.removeprefix('- ')}"
 
 
-def _goal_lines(teller: Teller) -> list[SectionLine]:
-    return [teller.goal_line()] if teller.state["goal"] is not None else []
+def _goal_lines(writer: StateWriter) -> list[SectionLine]:
+    return [writer.goal_line()] if writer.state["goal"] is not None else []
 
 
-def _is_error_over(teller: Teller, at: Seq) -> bool:
+def _is_error_over(writer: StateWriter, at: Seq) -> bool:
     """Whether the last error no longer matters: the same call was repeated with success, or the agent did other things
     in a later turn. A failed look, or a failed step in a turn that completed, is over after any success; a failed check
     is not. Only the end of the log is searched; an older error is over."""
-    error, turn = teller.state["last_error"], teller.state["turn"]
+    error, turn = writer.state["last_error"], writer.state["turn"]
     try:
-        failed = teller.log.entry(error["seq"])
+        failed = writer.log.entry(error["seq"])
     except NotFoundError:
         return True
-    act = _act(teller.log, failed)
+    act = _act(writer.log, failed)
     ended_well = turn["number"] == failed.header.turn and turn["status"] == "completed"
     is_minor = act == "look" or (ended_well and act != "check")
-    for entry in _tail(teller, at):
+    for entry in _tail(writer, at):
         if entry.seq <= failed.seq:
             return False
         if entry.kind not in ("action.recorded", "action.succeeded") or not _went_well(entry):
             continue
         if is_minor or entry.header.turn != failed.header.turn:
             return True
-        if _attempted(teller.log, entry) == _attempted(teller.log, failed):
+        if _attempted(writer.log, entry) == _attempted(writer.log, failed):
             return True
     return True
 
@@ -209,56 +209,56 @@ def _attempted(log: Log, entry: Entry) -> tuple[str, str]:
     return as_text(entry.body.get("tool")), about
 
 
-def _state_part(teller: Teller, at: Seq, opening: str) -> Part:
+def _state_part(writer: StateWriter, at: Seq, opening: str) -> Part:
     # Lines that the opening has already, as the goal, are not repeated.
-    lines = [line for line in _last_words(teller, at) if line.text.removeprefix("- ") not in opening]
-    rest = f"`wakelog log {teller.handle}`"
+    lines = [line for line in _last_words(writer, at) if line.text.removeprefix("- ") not in opening]
+    rest = f"`wakelog log {writer.handle}`"
     return Part("standing", "Where it stands", len(lines), iter(lines), rest, weight=2)
 
 
-def _derived(teller: Teller, at: Seq) -> Part:
+def _derived(writer: StateWriter, at: Seq) -> Part:
     """What can be derived from the agent's words in the last turns, if it recorded nothing itself."""
-    last = teller.state["turn"]["number"]
+    last = writer.state["turn"]["number"]
     turns = range(max(1, last - TURNS_READ + 1), last + 1)
-    found = make_insight(teller.log, turns, goals=False, at=at) if last else None
-    items = [item for item in found.items if item.kind in _DERIVED and item.quote][::-1] if found else []
-    lines = (_derived_line(teller, item) for item in items)
-    rest = f"`wakelog insight {teller.handle}`"
+    insight = make_insight(writer.log, turns, goals=False, at=at) if last else None
+    items = [item for item in insight.items if item.kind in _DERIVED and item.quote][::-1] if insight else []
+    lines = (_derived_line(writer, item) for item in items)
+    rest = f"`wakelog insight {writer.handle}`"
     return Part("derived", "Derived from the agent's words, not recorded", len(items), lines, rest, weight=2)
 
 
-def _derived_line(teller: Teller, item: InsightItem) -> SectionLine:
+def _derived_line(writer: StateWriter, item: InsightItem) -> SectionLine:
     kind = _DERIVED[item.kind]
     lead = f"~ @{item.turn} {kind}: "
     beside = item.asked or item.reason
     reason = f" ({one_line(beside, 200)})" if beside and beside != item.quote else ""
-    return teller.said(f"{item.quote}{reason}", item.seq, what=f"~ {kind} @{item.turn}", lead=lead)
+    return writer.said(f"{item.quote}{reason}", item.seq, what=f"~ {kind} @{item.turn}", lead=lead)
 
 
-def _last_words(teller: Teller, at: Seq) -> Iterator[SectionLine]:
+def _last_words(writer: StateWriter, at: Seq) -> Iterator[SectionLine]:
     """The user's last request and the agent's last words, if the end of the log has them."""
-    found: dict[str, Entry] = {}
+    results: dict[str, Entry] = {}
     is_over = False
-    for entry in _tail(teller, at):
+    for entry in _tail(writer, at):
         is_over = is_over or entry.kind == "turn.started"
         if entry.kind == "history.rewound" and not is_over and entry.body.get("mode", "rewind") != "retry":
             yield SectionLine(f"- rewound to e{entry.body.get('to')} since the last turn (e{entry.seq})", entry.seq)
-        who = _speaker(teller, entry)
-        if who and who not in found and _words(teller.log, entry):
-            found[who] = entry
-        if len(found) == 2:
+        who = _speaker(writer, entry)
+        if who and who not in results and _words(writer.log, entry):
+            results[who] = entry
+        if len(results) == 2:
             break
-    is_unanswered = len(found) == 2 and found["assistant"].seq < found["user"].seq
+    is_unanswered = len(results) == 2 and results["assistant"].seq < results["user"].seq
     said = "before that, the agent said: " if is_unanswered else "the agent said: "
     for who, lead in (("user", "asked: "), ("assistant", said)):
-        if who in found:
-            entry = found[who]
-            words = _words(teller.log, entry)
+        if who in results:
+            entry = results[who]
+            words = _words(writer.log, entry)
             prose = _CODE.sub(" (code) ", words) if who == "assistant" else words
-            yield teller.said(prose, entry.seq, lead=lead)
+            yield writer.said(prose, entry.seq, lead=lead)
 
 
-def _speaker(teller: Teller, entry: Entry) -> str:
+def _speaker(writer: StateWriter, entry: Entry) -> str:
     """Who spoke in an event: "user", "assistant", or empty."""
     body = entry.body
     if entry.kind == "turn.started":
@@ -271,7 +271,7 @@ def _speaker(teller: Teller, entry: Entry) -> str:
     if entry.kind == "action.recorded" and body.get("effect") == "model" and body.get("output") is not None:
         return "assistant"
     if entry.kind == "action.succeeded" and body.get("output") is not None and entry.header.cause:
-        asked = teller.entry(entry.header.cause)
+        asked = writer.entry(entry.header.cause)
         return "assistant" if asked is not None and asked.body.get("effect") == "model" else ""
     return ""
 
@@ -282,12 +282,12 @@ def _words(log: Log, entry: Entry) -> str:
     return flat(part for part in parts_of(content_of(log, entry, field)) if not isinstance(part, Asked)).strip()
 
 
-def _tail(teller: Teller, at: Seq) -> Iterator[Entry]:
+def _tail(writer: StateWriter, at: Seq) -> Iterator[Entry]:
     """The last events in view, newest first."""
     left = TAIL
-    for first, last in reversed(teller.log.view(at, state=teller.state)):
+    for first, last in reversed(writer.log.view(at, state=writer.state)):
         begin = max(first, last - left + 1)
-        yield from reversed(teller.entries(begin, last))
+        yield from reversed(writer.entries(begin, last))
         left -= last - begin + 1
         if left <= 0:
             return

@@ -42,11 +42,11 @@ class CallAnswer(msgspec.Struct, frozen=True):
 def answer_of(read: Read, outcome: Entry | None, message: Entry | None, status: str) -> CallAnswer:
     """The answer of a call. `message` has its result, if there is such a message; `status` is the status of a pending
     call in the state, else empty."""
-    found = _settled(read, outcome) if outcome is not None else _unsettled(status)
+    answer = _settled(read, outcome) if outcome is not None else _unsettled(status)
     if message is None:
-        return found
+        return answer
     text = flat(parts_of(read(message, "content")))
-    return msgspec.structs.replace(found, text=text or found.text)
+    return msgspec.structs.replace(answer, text=text or answer.text)
 
 
 def error(status: str, message: str, *, kind: str = "", **more: Value) -> CallAnswer:

@@ -80,20 +80,20 @@ def _covered(log: Log, window: Window, first: Seq, last: Seq) -> list[tuple[Seq,
     return subtract(view, outside)
 
 
-def _refuse_overlap(each: Compaction, first: Seq, last: Seq) -> None:
-    if not each.meets(first, last) or (
-        first <= each.first and each.last <= last and (first, last) != (each.first, each.last)
+def _refuse_overlap(compaction: Compaction, first: Seq, last: Seq) -> None:
+    if not compaction.meets(first, last) or (
+        first <= compaction.first and compaction.last <= last and (first, last) != (compaction.first, compaction.last)
     ):
         return
-    whole = min(first, each.first), max(last, each.last)
-    held = each.first <= first and last <= each.last
+    whole = min(first, compaction.first), max(last, compaction.last)
+    held = compaction.first <= first and last <= compaction.last
     hint = (
-        f"wakelog expand e{each.seq} reverts it first"
+        f"wakelog expand e{compaction.seq} reverts it first"
         if held
         else f"take all of it: e{whole[0]}..e{whole[1]}, or a range next to it"
     )
     raise NotAllowedError(
-        f"e{first}..e{last} overlaps e{each.first}..e{each.last}, which e{each.seq} already replaces",
+        f"e{first}..e{last} overlaps e{compaction.first}..e{compaction.last}, which e{compaction.seq} already replaces",
         kind="overlaps",
         hint=hint,
     )
@@ -125,18 +125,18 @@ def _refuse_cut(item: Item, first: Seq, last: Seq) -> None:
 def compactions(log: Log, at: Seq | None = None) -> list[Summary]:
     """The compactions in effect at a point, oldest first."""
     at = log.head().seq if at is None else at
-    found = compactions_in(log.state(at)["evicted_keys"])
-    return [_summary(log, each, found) for each in found]
+    results = compactions_in(log.state(at)["evicted_keys"])
+    return [_summary(log, each, results) for each in results]
 
 
-def _summary(log: Log, each: Compaction, others: list[Compaction]) -> Summary:
-    entry = log.entry(each.seq)
-    covering = next((o.seq for o in reversed(others) if o is not each and o.holds(each)), 0)
+def _summary(log: Log, compaction: Compaction, others: list[Compaction]) -> Summary:
+    entry = log.entry(compaction.seq)
+    covering = next((o.seq for o in reversed(others) if o is not compaction and o.holds(compaction)), 0)
     header = entry.header
     return Summary(
-        each.seq,
-        each.first,
-        each.last,
+        compaction.seq,
+        compaction.first,
+        compaction.last,
         content_of(log, entry, "summary"),
         header.trust,
         header.source,
@@ -147,9 +147,9 @@ def _summary(log: Log, each: Compaction, others: list[Compaction]) -> Summary:
 
 def inspect(log: Log, seq: Seq) -> tuple[Item, ...]:
     """What a compaction replaced."""
-    each = _in_effect(log, seq)
+    compaction = _in_effect(log, seq)
     view = log.view()
-    return read_recorded(log, subtract(view, [(1, each.first - 1), (each.last + 1, view[-1][1])]))
+    return read_recorded(log, subtract(view, [(1, compaction.first - 1), (compaction.last + 1, view[-1][1])]))
 
 
 def expand(log: Log, seq: Seq, *, why: str = "") -> Seq:
@@ -159,9 +159,9 @@ def expand(log: Log, seq: Seq, *, why: str = "") -> Seq:
 
 
 def _in_effect(log: Log, seq: Seq) -> Compaction:
-    found = compactions_in(log.state()["evicted_keys"])
-    for each in found:
+    results = compactions_in(log.state()["evicted_keys"])
+    for each in results:
         if each.seq == seq:
             return each
-    known = f"in effect are {', '.join(f'e{c.seq}' for c in found)}" if found else "there is none"
+    known = f"in effect are {', '.join(f'e{c.seq}' for c in results)}" if results else "there is none"
     raise NotFoundError(f"e{seq} is not a compaction in effect: {known}", kind="compaction-not-found")

@@ -94,9 +94,9 @@ class _Linker:
         spoken = tuple(p for p in item.parts if isinstance(p, Text | Image | Thinking))
         if spoken:
             self._out.append(Said(item.role, spoken, item.name))
-        for asked in self._unmatched(item):
-            answer, is_error = self._result(place, asked)
-            call = self._call(item.turn, asked.name, asked.input, answer, is_error)
+        for question in self._unmatched(item):
+            answer, is_error = self._result(place, question)
+            call = self._call(item.turn, question.name, question.input, answer, is_error)
             self._ask(call, item.group or item.seq, item.seq, item.seq)
         for part in item.parts:
             if isinstance(part, Answered) and id(part) not in self._used and part.id not in self._actions:
@@ -105,25 +105,25 @@ class _Linker:
 
     def _unmatched(self, item: Item) -> list[Asked]:
         """The calls in a message that have no action."""
-        left = [p for p in item.parts if isinstance(p, Asked) and p.id not in self._actions]
+        questions = [p for p in item.parts if isinstance(p, Asked) and p.id not in self._actions]
         led_to = self._led_to[item.group] if item.group else []
         for is_same in (
             lambda asked, call: _what(asked.name, asked.input) == _what(call.name, call.input),
             lambda asked, call: asked.name == call.name,
         ):
-            for asked in list(left):
+            for asked in list(questions):
                 found = next((call for call in led_to if is_same(asked, call)), None)
                 if found is not None:
                     led_to.remove(found)
-                    left.remove(asked)
-        return left
+                    questions.remove(asked)
+        return questions
 
-    def _result(self, place: int, asked: Asked) -> tuple[str, bool]:
-        for later, part in self._results[asked.id]:
+    def _result(self, place: int, question: Asked) -> tuple[str, bool]:
+        for later, part in self._results[question.id]:
             if later > place and id(part) not in self._used:
                 self._used.add(id(part))
                 return part.text, part.is_error
-        what = _what(asked.name, asked.input)
+        what = _what(question.name, question.input)
         if what in self._same:  # requested again, and answered from the record
             return self._same[what].answer, self._same[what].is_error
         missing = error("unanswered", "no answer to it is in view")
@@ -133,11 +133,11 @@ class _Linker:
         self._numbers[turn] += 1
         is_gone = isinstance(input, bytes) or (isinstance(input, dict) and input.keys() & {"$erased", "gone"})
         value = text_of(input) if is_gone else input
-        given = value if isinstance(value, dict) else {} if value is None else {"input": value}
+        data = value if isinstance(value, dict) else {} if value is None else {"input": value}
         return ShownCall(
             f"call_{turn}_{self._numbers[turn]}",
             valid_name(name),
-            given,
+            data,
             answer if answer.strip() else "(no output)",
             is_error,
         )

@@ -57,8 +57,8 @@ def merge_evictions(window: Window, leaving: Mapping[str, int]) -> tuple[Evicted
             rest.append(each)
         else:
             holder.tokens += each.tokens  # evicted together with its call
-    kept = [e for e in window.evicted if e.what in ("compaction", "any") and e.key not in leaving]
-    return by_place([*kept, *rest, *(x.listed() for x in joined)])
+    evicted_items = [e for e in window.evicted if e.what in ("compaction", "any") and e.key not in leaving]
+    return by_place([*evicted_items, *rest, *(x.listed() for x in joined)])
 
 
 def _extent(window: Window, one: Evicted) -> _Extent:

@@ -53,9 +53,9 @@ def evict(log: Log, key: str | Seq) -> Evicted:
             raise NotAllowedError(f"{item.key} cannot leave the window: {what}", kind="not-evictable")
     after = merge_evictions(window, leaving)
     log.append(*changes(window.evicted, after))
-    found = _covering(window, after, next(iter(leaving)))
-    assert found is not None
-    return found
+    evicted = _covering(window, after, next(iter(leaving)))
+    assert evicted is not None
+    return evicted
 
 
 def _items_named(window: Window, key: str) -> dict[str, int]:
@@ -87,17 +87,17 @@ def _covering(window: Window, evicted: Sequence[Evicted], key: str) -> Evicted |
             each.what == "range" and first and each.first <= first and last <= each.last
         ):
             return each
-    named = parse_item(key)
-    whole = item_key(named[0]) if named and named[1] else ""
+    item = parse_item(key)
+    whole = item_key(item[0]) if item and item[1] else ""
     return next((e for e in evicted if whole and e.key == whole), None)
 
 
 def _place_of(window: Window, key: str) -> tuple[Seq, Seq]:
     """The first and last event of the item that a key names; a summary is where its range began. Zeros if unknown."""
-    named = parse_item(key)
-    if named is None:
+    item = parse_item(key)
+    if item is None:
         return parse_range(key) or (0, 0)
-    place = next((c.first for c in window.compactions if c.seq == named[0]), named[0])
+    place = next((c.first for c in window.compactions if c.seq == item[0]), item[0])
     return place, place
 
 
@@ -161,23 +161,23 @@ def _inside(window: Window, first: Seq, last: Seq) -> list[Item]:
 
 def _cannot_return(log: Log, holder: Evicted, back: list[Item]) -> list[Gone]:
     """What cannot be restored. Items whose content is gone are removed from `back`."""
-    found = []
+    results = []
     for item in list(back):
         erased = [s for s in item.events if "$erased" in log.entry(s).body]
         if item.kind == "gone":
             back.remove(item)
         elif erased:
-            found.append(Gone(erased[0], "erased"))
+            results.append(Gone(erased[0], "erased"))
             if len(erased) == len(item.events) or item.status == "erased":
                 back.remove(item)
     first, last = (holder.first, holder.last) if holder.what == "range" else (holder.handle, holder.handle)
     for end in dict.fromkeys((first, last)):
         try:
             if not log.entry(end).record.body:
-                found.append(Gone(end, "pruned"))
+                results.append(Gone(end, "pruned"))
         except NotFoundError:
-            found.append(Gone(end, "not there"))
-    return found
+            results.append(Gone(end, "not there"))
+    return results
 
 
 def pin(log: Log, key: str | Seq) -> Item:

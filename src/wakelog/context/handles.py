@@ -68,10 +68,10 @@ def evicted_as(key: str, handle: Seq, tokens: int) -> Evicted:
     """What a key and its handle mean."""
     if span := parse_range(key):
         return Evicted(key, handle, tokens, "range", *span)
-    if each := parse_compaction(key):
-        return Evicted(key, handle, tokens, "compaction", each.first, each.last)
-    named = parse_item(key)
-    what: What = "any" if named is None or named[0] != handle else "output" if named[1] else "item"
+    if compaction := parse_compaction(key):
+        return Evicted(key, handle, tokens, "compaction", compaction.first, compaction.last)
+    item = parse_item(key)
+    what: What = "any" if item is None or item[0] != handle else "output" if item[1] else "item"
     return Evicted(key, handle, tokens, what, handle, handle)
 
 

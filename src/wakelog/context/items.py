@@ -218,19 +218,19 @@ class Builder:
             self._by_outcome[entry.seq] = slot
 
     def _outcome(self, entry: Entry) -> None:
-        asked = self._calls.by_action.get(text_in(entry.body, "action"))
+        call = self._calls.by_action.get(text_in(entry.body, "action"))
         cause = entry.header.cause
         # An outcome whose request was not read belongs to another call of the same name.
         if (
-            asked is None
-            or asked.status == "done"
-            or (cause and cause != asked.request and cause not in self._other_events)
+            call is None
+            or call.status == "done"
+            or (cause and cause != call.request and cause not in self._other_events)
         ):
             return
-        asked.take(entry.seq, entry.kind, entry.header, entry.body)
-        if entry.kind not in ACTION or not (asked.settled or asked.status == "uncertain"):
+        call.take(entry.seq, entry.kind, entry.header, entry.body)
+        if entry.kind not in ACTION or not (call.settled or call.status == "uncertain"):
             return  # it came too late, or the call continues or is retried
-        slot = self._by_request[asked.request]
+        slot = self._by_request[call.request]
         slot.outcome = entry
         self._by_outcome[entry.seq] = slot
         if slot.kind == "model":
@@ -266,20 +266,20 @@ class Builder:
         request = slot.entry
         body, seq = request.body, request.seq
         self._unread_bytes = 0
-        left = self._cover.output(events)
-        if left is None:
+        evicted = self._cover.output(events)
+        if evicted is None:
             pending = self._pending.get(str(body.get("action", "")))
             status = pending["status"] if pending is not None and pending["seq"] == seq else ""
             answer = answer_of(self._read, slot.outcome, slot.message, status)
         else:
-            note = {"evicted": {"key": left.key, "tokens": left.tokens or None}}
+            note = {"evicted": {"key": evicted.key, "tokens": evicted.tokens or None}}
             answer, events = CallAnswer("evicted", text_of(note)), (seq,)
-        answer_bytes, given = self._unread_bytes, self._read(request, "input")
+        answer_bytes, value = self._unread_bytes, self._read(request, "input")
         self.unread[item_key(seq)] = self._unread_bytes, answer_bytes
-        shown = [e for e in slot.entries if e.seq in events]
-        trust, source = least_trusted(map(self._mark, shown))
+        entries = [e for e in slot.entries if e.seq in events]
+        trust, source = least_trusted(map(self._mark, entries))
         name = str(body.get("tool", ""))
-        answered, origin = least_trusted(self._mark(e) for e in shown if e is not request or e is slot.outcome)
+        answered, origin = least_trusted(self._mark(e) for e in entries if e is not request or e is slot.outcome)
         if answered != "trusted":
             answer = msgspec.structs.replace(answer, text=fence(answer.text, trust=answered, source=origin or name))
         return Item(
@@ -290,7 +290,7 @@ class Builder:
             role="assistant",
             name=name,
             action=str(body.get("action", "")),
-            input=given,
+            input=value,
             answer=answer.text,
             status=answer.status,
             is_error=answer.is_error,

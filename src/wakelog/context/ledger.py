@@ -16,8 +16,8 @@ from wakelog.context.evicted_ranges import changes, merge_evictions
 from wakelog.context.handles import Evicted, output_key, read_evicted
 from wakelog.context.items import Item
 from wakelog.context.older_part import older_part
-from wakelog.context.sections import Teller
-from wakelog.context.shapes import Shape, shape_items
+from wakelog.context.provider_formats import Shape, shape_items
+from wakelog.context.sections import StateWriter
 from wakelog.context.token_budget import Fitted, fit
 from wakelog.context.token_count import Count, estimate
 from wakelog.context.window import Window, read_window
@@ -44,22 +44,22 @@ _HEAD = "# What is known\nKept outside this conversation; it stays when messages
 class Context(list[dict[str, Any]]):
     """The messages to send, with what they are made of. For Anthropic, pass `system` along."""
 
-    def __init__(self, messages: list[dict[str, Any]], **about: Any) -> None:
+    def __init__(self, messages: list[dict[str, Any]], **fields: Any) -> None:
         super().__init__(messages)
-        self.system: str = about["system"]
-        self.shape: Shape = about["shape"]
-        self.at: Seq = about["at"]
-        self.budget: int | None = about["budget"]
-        self.tokens: int = about["tokens"]
-        self.items: tuple[Item, ...] = about["items"]
-        self.known: str = about["known"]
+        self.system: str = fields["system"]
+        self.shape: Shape = fields["shape"]
+        self.at: Seq = fields["at"]
+        self.budget: int | None = fields["budget"]
+        self.tokens: int = fields["tokens"]
+        self.items: tuple[Item, ...] = fields["items"]
+        self.known: str = fields["known"]
         """The durable part, as it is in the system message."""
-        self.ranges: tuple[tuple[Seq, Seq], ...] = about["ranges"]
+        self.ranges: tuple[tuple[Seq, Seq], ...] = fields["ranges"]
         """The events whose content is in it."""
-        self.evicted: tuple[Evicted, ...] = about["evicted"]
-        self.exposure: Trust = about["exposure"]
+        self.evicted: tuple[Evicted, ...] = fields["evicted"]
+        self.exposure: Trust = fields["exposure"]
         """The least trust of anything in it; `source` is where that came from."""
-        self.source: str = about["source"]
+        self.source: str = fields["source"]
         self.hash = hash_value({"system": self.system, "messages": messages})
 
     @property
@@ -106,21 +106,21 @@ def make_context(
     window = read_window(log, at, state=state, count=count, evicted=older, peek=peek)
     while True:
         evicted = window.evicted
-        known = durable_part(log, window.state, evicted, budget, count, since=window.resumed)
-        if budget is not None and _total(window.items, known) > budget:
-            evicted = _evict_to_fit(log, window, known, budget, policy, fixed, headroom, count)
+        fitted = durable_part(log, window.state, evicted, budget, count, since=window.resumed)
+        if budget is not None and _total(window.items, fitted) > budget:
+            evicted = _evict_to_fit(log, window, fitted, budget, policy, fixed, headroom, count)
             if record and is_now and machines.allowed_in(state["status"], "context.evicted"):
                 log.append(*changes(listed, evicted))
             listed = evicted
         elif not window.is_peek:
-            return _context(window, known, shape, budget)
+            return _context(window, fitted, shape, budget)
         window = read_window(log, at, state=state, count=count, evicted=evicted)
 
 
-def _context(window: Window, known: Fitted, shape: Shape, budget: int | None) -> Context:
-    shaped = shape_items(window.items, known.text, shape)
-    lines = [line for section in known.sections for line in section.lines]
-    trust, source = exposure_of(window.items, known)
+def _context(window: Window, fitted: Fitted, shape: Shape, budget: int | None) -> Context:
+    shaped = shape_items(window.items, fitted.text, shape)
+    lines = [line for section in fitted.sections for line in section.lines]
+    trust, source = exposure_of(window.items, fitted)
     seqs = {seq for item in window.items for seq in item.events} | {line.seq for line in lines if line.seq}
     return Context(
         shaped.messages,
@@ -128,9 +128,9 @@ def _context(window: Window, known: Fitted, shape: Shape, budget: int | None) ->
         shape=shape,
         at=window.at,
         budget=budget,
-        tokens=sum(i.tokens for i in window.items) + known.tokens,
+        tokens=sum(i.tokens for i in window.items) + fitted.tokens,
         items=window.items,
-        known=known.text,
+        known=fitted.text,
         ranges=_ranges(sorted(seqs), window.quiet),
         evicted=window.evicted,
         exposure=trust,
@@ -138,9 +138,9 @@ def _context(window: Window, known: Fitted, shape: Shape, budget: int | None) ->
     )
 
 
-def exposure_of(items: Iterable[Item], known: Fitted) -> tuple[Trust, str]:
+def exposure_of(items: Iterable[Item], fitted: Fitted) -> tuple[Trust, str]:
     """The least trust of what is shown, and its source."""
-    lines = [line for section in known.sections for line in section.lines]
+    lines = [line for section in fitted.sections for line in section.lines]
     return least_trusted([*((i.trust, i.source) for i in items), *((line.trust, line.source) for line in lines)])
 
 
@@ -166,19 +166,19 @@ def durable_part(
 ) -> Fitted:
     """The durable state and the list of evictions as text: complete if it fits into half of the budget, else cut, with
     counts. In a resumed turn, what its earlier attempts left behind before `since` is omitted."""
-    teller = Teller(log, state, numbers=False, since=since)
+    writer = StateWriter(log, state, numbers=False, since=since)
     parts = [
-        teller.goal(),
-        teller.pending(),
-        teller.decisions(),
-        teller.facts(),
-        teller.dead_ends(),
-        teller.evicted(tuple(e for e in evicted if e.what != "compaction"), describe=False),
+        writer.goal(),
+        writer.pending(),
+        writer.decisions(),
+        writer.facts(),
+        writer.dead_ends(),
+        writer.evicted(tuple(e for e in evicted if e.what != "compaction"), describe=False),
     ]
     if not any(p.total for p in parts):
         return Fitted("", (), 0)
     room = EVERYTHING if budget is None else budget // 2
-    return fit(_HEAD, parts, room, count, rest=f"`wakelog state -s {teller.handle}`")
+    return fit(_HEAD, parts, room, count, rest=f"`wakelog state -s {writer.handle}`")
 
 
 def _least_size(window: Window, pinned: frozenset[str]) -> int:
@@ -187,8 +187,8 @@ def _least_size(window: Window, pinned: frozenset[str]) -> int:
     return sum(i.tokens for i in window.items) - sum(max(0, i.output_tokens - STUB) for i in answers)
 
 
-def _total(items: Iterable[Item], known: Fitted) -> int:
-    return sum(i.tokens for i in items) + known.tokens + SPARE
+def _total(items: Iterable[Item], fitted: Fitted) -> int:
+    return sum(i.tokens for i in items) + fitted.tokens + SPARE
 
 
 # Eviction
@@ -197,7 +197,7 @@ def _total(items: Iterable[Item], known: Fitted) -> int:
 def _evict_to_fit(
     log: Log,
     window: Window,
-    known: Fitted,
+    fitted: Fitted,
     budget: int,
     policy: Policy,
     pinned: frozenset[str],
@@ -218,15 +218,15 @@ def _evict_to_fit(
             if not is_output:
                 leaving.pop(output_key(item.seq), None)
             total -= gain
-            if total + known.tokens + SPARE + headroom <= budget:
+            if total + fitted.tokens + SPARE + headroom <= budget:
                 is_over = False
                 break
         evicted = merge_evictions(window, leaving)
-        known = durable_part(log, window.state, evicted, budget, count, since=window.resumed)
-        if total + known.tokens + SPARE <= budget:
+        fitted = durable_part(log, window.state, evicted, budget, count, since=window.resumed)
+        if total + fitted.tokens + SPARE <= budget:
             return evicted
         if is_over:
-            raise _too_small(window, leaving, total + known.tokens + SPARE, budget)
+            raise _too_small(window, leaving, total + fitted.tokens + SPARE, budget)
 
 
 def _allowed(window: Window, policy: Policy, pinned: frozenset[str]) -> Iterator[tuple[str, Item, bool]]:

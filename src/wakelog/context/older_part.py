@@ -43,11 +43,11 @@ def older_part(
 ) -> tuple[Evicted, ...] | None:
     """What was evicted before, plus everything that is too old for the budget, as ranges. None if everything must be
     read to decide."""
-    left = read_evicted(state["evicted_keys"])
-    scope = read_shown(log, at, state, left)
+    evicted_items = read_evicted(state["evicted_keys"])
+    scope = read_shown(log, at, state, evicted_items)
     if not scope.is_long:
         return None
-    found = _newest_part(log, at, state, left, scope, least_size, budget)
+    found = _newest_part(log, at, state, evicted_items, scope, least_size, budget)
     if found is None:
         return None
     window, entries = found
@@ -57,7 +57,7 @@ def older_part(
     if not old or any(span[0] < begin for key in keys if (span := parse_range(key))):
         return None
     sizes = _Sizes(log, old)
-    kept = {named[0] for key in keys if (named := parse_item(key))}
+    kept = {item[0] for key in keys if (item := parse_item(key))}
     kept.update(pending["seq"] for pending in state["pending_actions"].values())
     kept.update(_asked_before(entries, begin), sizes.system)
     kept = {seq for seq in kept if seq < begin}
@@ -66,14 +66,14 @@ def older_part(
     kept |= _calls_around(log, kept)
     ranges = [_trimmed(log, scope, state, *span) for span in subtract([(1, begin - 1)], ((s, s) for s in kept))]
     older = [evicted_as(range_key(*span), span[0], sizes.tokens(*span)) for span in ranges if span is not None]
-    return (*left, *older)
+    return (*evicted_items, *older)
 
 
 def _newest_part(
     log: Log,
     at: Seq,
     state: dict[str, Value],
-    left: Sequence[Evicted],
+    evicted_items: Sequence[Evicted],
     scope: ShownPart,
     least_size: LeastSize,
     budget: int,
@@ -84,7 +84,7 @@ def _newest_part(
         entries = _from_first_turn(list(read_ranges(log, scope.within(_seq_before_end(scope.ranges, size), at))))
         if entries and any(e.kind == "turn.ended" for e in entries) and not _refers_to_unread(entries):
             before = evicted_as(range_key(1, entries[0].seq - 1), 1, 0)
-            window = read_window(log, at, state=state, evicted=[*left, before])
+            window = read_window(log, at, state=state, evicted=[*evicted_items, before])
             if least_size(window) > budget:
                 return window, entries
         size *= 2
@@ -132,15 +132,15 @@ def _asked_before(entries: Iterable[Entry], begin: Seq) -> Iterator[Seq]:
 
 def _calls_around(log: Log, kept: set[Seq]) -> set[Seq]:
     """Calls that must stay too: requested before a kept event and answered after it, or answered by one."""
-    found: set[Seq] = set()
+    results: set[Seq] = set()
     last = log.head().seq
     for seq in kept:
         for entry in log.entries(after=seq - 1, upto=min(seq + NEAR, last)):
             if entry.seq == seq:
-                found.add(entry.header.cause if entry.kind.startswith("action.") else 0)
+                results.add(entry.header.cause if entry.kind.startswith("action.") else 0)
             else:
-                found.update(_asked_before((entry,), seq))
-    return found - {0}
+                results.update(_asked_before((entry,), seq))
+    return results - {0}
 
 
 def _trimmed(log: Log, scope: ShownPart, state: dict[str, Value], first: Seq, last: Seq) -> tuple[Seq, Seq] | None:
@@ -164,8 +164,8 @@ def _items(log: Log, scope: ShownPart, state: dict[str, Value], first: Seq, last
 
 
 def _may_be_system(record: Record) -> bool:
-    said = record.body
-    return b'"message.' in record.header and (b'"system"' in said or b'"developer"' in said)
+    body = record.body
+    return b'"message.' in record.header and (b'"system"' in body or b'"developer"' in body)
 
 
 class _Sizes:

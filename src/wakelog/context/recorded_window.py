@@ -66,8 +66,8 @@ def seen_by(log: Log, call: Entry) -> RecordedWindow:
     model, digest = str(named or body.get("tool", "")), str(body.get("context_hash", ""))
     ranges = call.header.derived_from
     if ranges:
-        left = read_evicted(log.state(before)["evicted_keys"]) if before else ()
-        return RecordedWindow(call.seq, before, model, digest, True, read_recorded(log, ranges), left)
+        evicted_items = read_evicted(log.state(before)["evicted_keys"]) if before else ()
+        return RecordedWindow(call.seq, before, model, digest, True, read_recorded(log, ranges), evicted_items)
     window = read_window(log, before)
     return RecordedWindow(call.seq, before, model, digest, False, window.items, window.evicted)
 
@@ -84,26 +84,26 @@ def model_call(log: Log, at: Seq, since: Seq = 1) -> Entry | None:
     return None
 
 
-def window_change(log: Log, seen: RecordedWindow) -> WindowChange:
+def window_change(log: Log, window: RecordedWindow) -> WindowChange:
     """What changed since the model call before."""
-    call = model_call(log, (seen.call or seen.at + 1) - 1)
+    call = model_call(log, (window.call or window.at + 1) - 1)
     before = seen_by(log, call).items if call is not None else ()
-    now, then = {i.key for i in seen.items}, {i.key for i in before}
+    now, then = {i.key for i in window.items}, {i.key for i in before}
     # A call whose answer came meanwhile counts as entered.
-    changed = {i.key for i in seen.items for j in before if i.key == j.key and i.status != j.status}
+    changed = {i.key for i in window.items for j in before if i.key == j.key and i.status != j.status}
     return WindowChange(
         call.seq if call is not None else 0,
-        tuple(i for i in seen.items if i.key not in then or i.key in changed),
-        tuple(LeftItem(i, _how(log, seen, i)) for i in before if i.key not in now),
+        tuple(i for i in window.items if i.key not in then or i.key in changed),
+        tuple(LeftItem(i, _how(log, window, i)) for i in before if i.key not in now),
     )
 
 
-def _how(log: Log, seen: RecordedWindow, item: Item) -> How:
-    if not any(first <= item.seq <= last for first, last in log.view(seen.at)):
+def _how(log: Log, window: RecordedWindow, item: Item) -> How:
+    if not any(first <= item.seq <= last for first, last in log.view(window.at)):
         return "rewound"
-    if Coverage(seen.evicted).hides(item.seq, item.events, is_call=item.kind == "call"):
+    if Coverage(window.evicted).hides(item.seq, item.events, is_call=item.kind == "call"):
         return "evicted"
-    state = log.state(seen.at)
+    state = log.state(window.at)
     if any(c.first <= item.seq <= c.last for c in compactions_in(state["evicted_keys"])):
         return "summarised"
     return "not shown"

@@ -33,7 +33,7 @@ LINE = 400
 """The maximum length of a line."""
 
 
-class Teller:
+class StateWriter:
     """Writes the parts of a state as lines. With `numbers`, lines name the events behind them.
 
     A model's window has no numbers, and omits what the open turn left behind before `since`: a resumed attempt must
@@ -70,9 +70,9 @@ class Teller:
 
     def pending(self) -> Part:
         shown = [p for p in self.state["pending_actions"].items() if self._is_shown(p[1]["turn"], p[1]["seq"])]
-        found = sorted(shown, key=lambda p: (_URGENT.get(p[1]["status"], 9), p[1]["seq"]))
-        lines = (self._pending(action, pending) for action, pending in found)
-        return Part("pending", "Pending", len(found), lines, self.shows("pending_actions"), weight=3, first=True)
+        results = sorted(shown, key=lambda p: (_URGENT.get(p[1]["status"], 9), p[1]["seq"]))
+        lines = (self._pending(action, pending) for action, pending in results)
+        return Part("pending", "Pending", len(results), lines, self.shows("pending_actions"), weight=3, first=True)
 
     def decisions(self, *, weight: int = 4) -> Part:
         made = _newest(self.state["decisions_made"])
@@ -85,9 +85,9 @@ class Teller:
         return Part("facts", "Facts", len(known), lines, self.shows("facts"), weight=4)
 
     def dead_ends(self) -> Part:
-        found = [e for e in _newest(self.state["dead_ends"]) if self._is_shown(e[1]["turn"], e[0])]
-        lines = (self._dead_end(seq, end) for seq, end in found)
-        return Part("dead_ends", "Dead ends", len(found), lines, self.shows("dead_ends"), weight=2)
+        results = [e for e in _newest(self.state["dead_ends"]) if self._is_shown(e[1]["turn"], e[0])]
+        lines = (self._dead_end(seq, end) for seq, end in results)
+        return Part("dead_ends", "Dead ends", len(results), lines, self.shows("dead_ends"), weight=2)
 
     def last_error(self) -> Part:
         error = self.state["last_error"]
@@ -122,14 +122,14 @@ class Teller:
         return Part("artefacts", "Artefacts", len(made), lines, self.shows("artefacts"))
 
     def subagents(self) -> Part:
-        found = sorted(self.state["subagents"].items(), key=lambda s: (s[1]["status"] != "running", -s[1]["seq"]))
+        results = sorted(self.state["subagents"].items(), key=lambda s: (s[1]["status"] != "running", -s[1]["seq"]))
         lines = (
             self.said(
                 f"{self._name(id)} {text_of(each['status'])}: {text_of(each['task'])}", each["seq"], what="sub-agent"
             )
-            for id, each in found
+            for id, each in results
         )
-        return Part("subagents", "Sub-agents", len(found), lines, self.shows("subagents"))
+        return Part("subagents", "Sub-agents", len(results), lines, self.shows("subagents"))
 
     def _name(self, id: str) -> str:
         """The name of another session; in a window, or if it has none, its id."""
@@ -160,9 +160,9 @@ class Teller:
         return Part("budget", "Budget", len(lines), iter(lines), self.shows("budget"))
 
     def evicted(self, listed: tuple[Evicted, ...] | None = None, *, describe: bool = True) -> Part:
-        left = read_evicted(self.state["evicted_keys"]) if listed is None else listed
-        lines = (self._evicted(each, describe) for each in reversed(left))
-        return Part("evicted", "Left the window", len(left), islice(lines, 12), self.shows("evicted_keys"))
+        evicted_items = read_evicted(self.state["evicted_keys"]) if listed is None else listed
+        lines = (self._evicted(each, describe) for each in reversed(evicted_items))
+        return Part("evicted", "Left the window", len(evicted_items), islice(lines, 12), self.shows("evicted_keys"))
 
     # Lines
 
@@ -261,15 +261,15 @@ class Teller:
         command = _REMEDY.get(status, "").format(session=self.handle, action=named)
         return f"; {command}" if command else ""
 
-    def _evicted(self, left: Evicted, describe: bool) -> SectionLine:
-        key = one_line(left.key, 80)
-        if left.what == "compaction":
-            shown = f"`wakelog expand {self.handle}@e{left.handle}` shows it again"
-            return SectionLine(f"- e{left.first}..e{left.last}: summarised in e{left.handle}; {shown}")
-        words = [f"{left.tokens:,} tokens"] if left.tokens else []
-        if describe and (entry := self.entry(left.handle)) is not None:
+    def _evicted(self, evicted: Evicted, describe: bool) -> SectionLine:
+        key = one_line(evicted.key, 80)
+        if evicted.what == "compaction":
+            shown = f"`wakelog expand {self.handle}@e{evicted.handle}` shows it again"
+            return SectionLine(f"- e{evicted.first}..e{evicted.last}: summarised in e{evicted.handle}; {shown}")
+        words = [f"{evicted.tokens:,} tokens"] if evicted.tokens else []
+        if describe and (entry := self.entry(evicted.handle)) is not None:
             words = [_what(entry), *words] if entry.record.body else ["gone: pruned"]
-        return SectionLine(f"- {key}: {', '.join(words) or 'no longer shown'}; restore({_json(left.key)})", 0)
+        return SectionLine(f"- {key}: {', '.join(words) or 'no longer shown'}; restore({_json(evicted.key)})", 0)
 
     def entry(self, seq: Seq) -> Entry | None:
         """An event, read once."""
@@ -282,9 +282,9 @@ class Teller:
 
     def entries(self, first: Seq, last: Seq) -> list[Entry]:
         """The events of a range, read together."""
-        found = list(self.log.entries(after=first - 1, upto=last))
-        self._read.update((entry.seq, entry) for entry in found)
-        return found
+        results = list(self.log.entries(after=first - 1, upto=last))
+        self._read.update((entry.seq, entry) for entry in results)
+        return results
 
 
 def _what(entry: Entry) -> str:

@@ -103,8 +103,8 @@ def read_window(
         at, state = log.now()
     elif state is None:
         state = log.state(at)
-    left = read_evicted(state["evicted_keys"]) if evicted is None else tuple(evicted)
-    scope = read_shown(log, at, state, left)
+    evicted_items = read_evicted(state["evicted_keys"]) if evicted is None else tuple(evicted)
+    scope = read_shown(log, at, state, evicted_items)
     peek = peek and scope.is_long
     entries = list(read_ranges(log, scope.ranges, payloads=not peek))
     builder = Builder(log, pending=state["pending_actions"], cover=scope.cover, peek=peek)
@@ -116,7 +116,7 @@ def read_window(
     items += [pruned_item(*span) for span in scope.pruned if not scope.cover.hides(span[0], (span[0],), is_call=False)]
     items.sort(key=lambda i: i.seq)
     items = [count_item(item, count, builder.unread.get(item.key, (0, 0))) for item in items]
-    window = _completed(at, state, items, left, scope.compactions, entries)
+    window = _completed(at, state, items, evicted_items, scope.compactions, entries)
     return msgspec.structs.replace(window, hidden=builder.hidden, is_peek=peek)
 
 
@@ -169,7 +169,7 @@ def read_ranges(log: Log, ranges: Ranges, *, payloads: bool = False) -> Iterable
 def _pruned(log: Log, view: Ranges) -> list[tuple[Seq, Seq]]:
     """The ranges in view that were pruned. A prune removes the beginning of what one session of the fork tree holds, so
     its end is found by binary search."""
-    found = []
+    results = []
     for segment in log.segments:
         low, high = segment.first, min(segment.last or view[-1][1], view[-1][1])
         if low > high or log.entry(low).record.body:
@@ -178,18 +178,18 @@ def _pruned(log: Log, view: Ranges) -> list[tuple[Seq, Seq]]:
         while low < high:
             middle = (low + high + 1) // 2
             low, high = (low, middle - 1) if log.entry(middle).record.body else (middle, high)
-        found += [(max(a, first), min(b, low)) for a, b in view if a <= low and first <= b]
-    return found
+        results += [(max(a, first), min(b, low)) for a, b in view if a <= low and first <= b]
+    return results
 
 
 def read_recorded(log: Log, ranges: Ranges) -> tuple[Item, ...]:
     """The items that some events make, as a recorded model call names them."""
     builder = Builder(log)
     for entry in read_ranges(log, ranges):
-        asked = entry.header.cause
-        if asked and entry.kind == "action.succeeded" and not any(first <= asked <= last for first, last in ranges):
+        cause = entry.header.cause
+        if cause and entry.kind == "action.succeeded" and not any(first <= cause <= last for first, last in ranges):
             # The model's answer is in the window, but its request is not.
-            builder.feed(log.entry(asked))
+            builder.feed(log.entry(cause))
         if entry.kind == "history.compacted":
             builder.summary(entry, entry.body.get("first", entry.seq))
         else:

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from wakelog.context.ledger import durable_part, exposure_of, make_context
+from wakelog.context.provider_formats import Shape, shape_items
 from wakelog.context.recorded_window import RecordedWindow, WindowChange, seen_at
 from wakelog.context.recorded_window import window_change as moved_since
-from wakelog.context.shapes import Shape, shape_items
 from wakelog.log import Log
 from wakelog.model.ids import Seq
 from wakelog.model.trust import Trust
@@ -39,28 +39,28 @@ class WindowLook(msgspec.Struct, frozen=True):
 def look_at(log: Log, where: Seq | str | None, *, budget: int | None, shape: Shape | None, moved: bool) -> WindowLook:
     """See `session.context.seen`."""
     at, since = _span(log, where)
-    seen = seen_at(log, at, since)
-    state = log.state(seen.at)
-    if seen.recorded:
-        known = durable_part(log, state, seen.evicted, budget)
-        shaped = shape_items(seen.items, known.text, shape or "openai")
-        trust, source = exposure_of(seen.items, known)
-        tokens = sum(i.tokens for i in seen.items) + known.tokens
-        messages, system, text = shaped.messages, shaped.system, known.text
+    window = seen_at(log, at, since)
+    state = log.state(window.at)
+    if window.recorded:
+        fitted = durable_part(log, state, window.evicted, budget)
+        shaped = shape_items(window.items, fitted.text, shape or "openai")
+        trust, source = exposure_of(window.items, fitted)
+        tokens = sum(i.tokens for i in window.items) + fitted.tokens
+        messages, system, text = shaped.messages, shaped.system, fitted.text
     else:
-        offered = make_context(log, budget, shape=shape or "openai", record=False, at=seen.at)
-        seen = msgspec.structs.replace(seen, items=offered.items, evicted=offered.evicted)
+        offered = make_context(log, budget, shape=shape or "openai", record=False, at=window.at)
+        window = msgspec.structs.replace(window, items=offered.items, evicted=offered.evicted)
         trust, source, tokens = offered.exposure, offered.source, offered.tokens
         messages, system, text = offered.messages, offered.system, offered.known
     return WindowLook(
-        seen=seen,
+        seen=window,
         turn=state["turn"]["number"],
         known=text,
         tokens=tokens,
         budget=budget,
         trust=trust,
         source=source,
-        moved=moved_since(log, seen) if moved else None,
+        moved=moved_since(log, window) if moved else None,
         messages=messages if shape else None,
         system=system if shape else "",
     )
@@ -73,9 +73,9 @@ def _span(log: Log, where: Seq | str | None) -> tuple[Seq, Seq]:
         head = log.head().seq
         return head, head + 1
     place = f"e{where}" if isinstance(where, int) else where
-    found = resolve_range(log, place)
+    extent = resolve_range(log, place)
     if place.startswith(("@", "turn:")) and place != "@":
-        return found.last, found.first
-    turn = log.entry(found.last).header.turn
-    within = [s.first for s in attempts_of(log, turn) if s.first <= found.last] if turn else []
-    return found.last, within[-1] if within else found.last
+        return extent.last, extent.first
+    turn = log.entry(extent.last).header.turn
+    within = [s.first for s in attempts_of(log, turn) if s.first <= extent.last] if turn else []
+    return extent.last, within[-1] if within else extent.last

@@ -1,7 +1,7 @@
 """Shows in advance what a rewind would do: what is restored, what stays, and what cannot be undone.
 
-A rewind removes nothing and touches nothing outside the log. Files and effects are listed so that nobody believes they
-are gone.
+A rewind removes nothing and touches nothing outside the log. Files and effects are listed so that no reader believes
+they are gone.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class RewindPreview(msgspec.Struct, frozen=True):
     effects: tuple[Beyond, ...]
     stays: tuple[str, ...]
     holder: str
-    """Who is writing the session at this moment; empty when nobody is."""
+    """The current writer of the session; empty if there is none."""
 
 
 def preview_rewind(log: Log, to: Seq) -> RewindPreview:

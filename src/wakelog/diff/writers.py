@@ -69,12 +69,12 @@ class Writers:
     def who(self, pointer: str) -> Writer | None:
         """Who last wrote the value at a pointer: the whole value, something inside it, or something that contains
         it."""
-        found = [self._below.get(pointer)]
+        results = [self._below.get(pointer)]
         path = pointer
         while path:
             path = path.rpartition("/")[0]
-            found.append(self._exact.get(path))
-        return max((w for w in found if w is not None), key=lambda w: w.seq, default=None)
+            results.append(self._exact.get(path))
+        return max((w for w in results if w is not None), key=lambda w: w.seq, default=None)
 
     def _note_context(self, entry: Entry) -> None:
         body = entry.body

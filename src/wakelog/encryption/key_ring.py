@@ -104,7 +104,7 @@ class MasterKey:
 
 def _decode_key(text: str) -> bytes | None:
     """The 32 bytes of a key as text, or None."""
-    for decode in (bytes.fromhex, lambda given: base64.b64decode(given, validate=True)):
+    for decode in (bytes.fromhex, lambda value: base64.b64decode(value, validate=True)):
         with contextlib.suppress(ValueError, binascii.Error):
             if len(secret := decode(text)) == KEY_SIZE:
                 return secret
@@ -170,8 +170,8 @@ class KeyRing:
     def ensure_key(self, tree: SessionId) -> TreeKey:
         """The key of a tree, created if it has none. NotFoundError if it was deleted."""
         with self._lock:
-            if (found := self.find_key(tree)) is not None:
-                return found
+            if (key := self.find_key(tree)) is not None:
+                return key
             with self._locked_file() as file:
                 if tree not in self._lines:
                     self._add(tree, TreeKey.new(), file)
@@ -192,7 +192,7 @@ class KeyRing:
             return None if tree is None else self._unwrap(self._lines[tree])
 
     def delete(self, tree: SessionId, at: int) -> RingKey:
-        """Deletes the key of a tree for ever."""
+        """Deletes the key of a tree. It cannot be restored."""
         with self._lock, self._locked_file():
             self._unlock()
             line = self._lines.get(tree)
@@ -207,14 +207,14 @@ class KeyRing:
         """Wraps every key with another master key; returns how many. The old one is useless afterwards."""
         with self._lock, self._locked_file():
             self._unlock()
-            kept = [line for line in self._lines.values() if not line.deleted]
-            for line in kept:
+            keys = [line for line in self._lines.values() if not line.deleted]
+            for line in keys:
                 wrapped = master.wrap(self._unwrap(line)._secret, self._binding(line))
                 self._lines[line.tree] = RingKey(line.tree, line.id, wrapped)
             check = master.wrap(b"", f"ring {self.id}")
             self.master = master
             self._write(_RingHeader(VERSION, self.id, master.id, check))
-            return len(kept)
+            return len(keys)
 
     # The file
 
@@ -282,8 +282,8 @@ class KeyRing:
 
     def _refresh(self) -> None:
         with _file_errors(self.path):
-            found = os.stat(self.path)
-        if _stamp(found) != self._stamp:
+            stat = os.stat(self.path)
+        if _stamp(stat) != self._stamp:
             self._load()
 
     def _load(self) -> None:
@@ -303,8 +303,8 @@ class KeyRing:
         self._is_unlocked = self._fits(self.master)
         self._lines = {line.tree: line for line in lines}
         self._by_id = {line.id: line.tree for line in lines}
-        kept = {line.tree for line in lines if not line.deleted}
-        self._keys = {tree: key for tree, key in self._keys.items() if tree in kept}
+        session_ids = {line.tree for line in lines if not line.deleted}
+        self._keys = {tree: key for tree, key in self._keys.items() if tree in session_ids}
 
     def _fits(self, master: MasterKey) -> bool:
         return master.unwrap(self._header.check, f"ring {self._header.ring}") is not None
@@ -315,8 +315,8 @@ class KeyRing:
         if self._is_unlocked:
             return
         with contextlib.suppress(WakelogError):
-            if self.master.source and self._fits(found := MasterKey.read(self.master.source)):
-                self.master, self._is_unlocked = found, True
+            if self.master.source and self._fits(key := MasterKey.read(self.master.source)):
+                self.master, self._is_unlocked = key, True
                 return
         raise self._wrong_key()
 
@@ -328,8 +328,8 @@ class KeyRing:
         )
 
 
-def _stamp(found: os.stat_result) -> tuple[int, int, int]:
-    return found.st_ino, found.st_size, found.st_mtime_ns
+def _stamp(stat: os.stat_result) -> tuple[int, int, int]:
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """The only commit of an encrypted store that is not encrypted: a fork that was made without the key.
 
-It contains only what the headers show anyway: the fork point, the name, that the session is open, that nobody holds it,
-and that an open turn of the parent was interrupted. So it reveals nothing, and can be written without a key.
+It contains only what the headers show anyway: the fork point, the name, that the session is open, that it has no
+holder, and that an open turn of the parent was interrupted. So it reveals nothing, and can be written without a key.
 
 Anybody who can write to the store can write such a commit. So a commit with any other content counts as damage
 (`is_plain_fork`).

@@ -17,7 +17,7 @@ import msgspec
 
 from wakelog.engine import Abilities, Engine, Known, Pending, StoreFinding, Surgery
 from wakelog.engine_wrapper import EngineWrapper
-from wakelog.engines.objects import Object, Objects
+from wakelog.engines.object_storage import Object, Objects
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model.ids import Seq, SessionId, is_session_id, root_of
 from wakelog.model.records import Commit, Head, Snapshot

@@ -1,7 +1,7 @@
 """Signal handlers wait until work that they must not interrupt has come to a pause.
 
 A handler written in Python, such as the one of Ctrl-C, runs in the main thread between any two steps, and may raise
-there. A driver in compiled code does not survive that in the middle of an answer: it crashes, or waits for ever. So
+there. A driver in compiled code does not survive that in the middle of an answer: it crashes, or hangs. So
 while such work runs in the main thread, a signal is only noted and the work asked to pause. Its handler is called then.
 """
 

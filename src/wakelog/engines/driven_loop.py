@@ -1,4 +1,4 @@
-"""An event loop without a thread of its own: whoever needs it runs it, one caller at a time.
+"""An event loop without a thread: the callers that need it run it, one at a time.
 
 So a plain call can use an asynchronous client without handing its work to another thread and back. Between two runs
 nothing happens on the loop: what arrives on its sockets waits until the next run.
@@ -108,11 +108,11 @@ class DrivenLoop:
 
 
 async def _end_tasks() -> None:
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in left:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
         task.cancel()
-    if left:
-        await asyncio.wait(left, timeout=5)
+    if tasks:
+        await asyncio.wait(tasks, timeout=5)
     await asyncio.sleep(0)  # so that closed transports let go of their sockets
 
 

@@ -1,4 +1,4 @@
-"""Group commit: a thread that asks for a result while nobody is writing becomes the leader and writes the whole queue.
+"""Group commit: a thread that asks for a result while no thread writes becomes the leader and writes the whole queue.
 
 A lone caller is its own leader, so no other thread is involved. Under load, the appends that queue up during one sync
 share the next one. A waiting thread sleeps on a bell of its own and not on the leader's lock: to take the lock it would
@@ -96,7 +96,7 @@ class Group(Generic[C]):
         return pending
 
     def lead(self, pending: GroupedAppend[C]) -> None:
-        """Writes the queue if nobody else does; else waits until `pending` is done or may lead."""
+        """Writes the queue if no other thread does; else waits until `pending` is done or may lead."""
         if self._pid != os.getpid():
             raise UnavailableError("the append started before this process was forked", kind="answer-unknown")
         if is_held(self._lock):
@@ -110,7 +110,7 @@ class Group(Generic[C]):
                 try:
                     self._write(batch)
                 except BaseException as exc:
-                    # Perhaps after the commit. This thread was told to stop; the others must submit again.
+                    # Perhaps after the commit. This thread must stop; the others must submit again.
                     for each in batch:
                         each.fail(UnavailableError("the append was interrupted", kind="answer-unknown"), exc)
                     raise
@@ -131,7 +131,7 @@ class Group(Generic[C]):
             self._wake_next()
 
     def alone(self, work: Callable[[], T]) -> T:
-        """Runs work that is not in the queue, while nobody else writes."""
+        """Runs work that is not in the queue, while no other thread writes."""
         if is_held(self._lock):
             raise _nested()
         try:
@@ -141,7 +141,7 @@ class Group(Generic[C]):
             self._wake_next()
 
     def alone_or_not(self, work: Callable[[], T]) -> T | None:
-        """The same if nobody is writing at this moment; else None, without waiting."""
+        """The same if no thread is writing at this moment; else None, without waiting."""
         if is_held(self._lock):
             return None
         try:

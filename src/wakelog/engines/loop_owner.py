@@ -82,10 +82,10 @@ class LoopOwner(ABC):
         async def end() -> None:
             for step in steps:
                 await attempt(step)
-            if left := asyncio.all_tasks() - {asyncio.current_task()}:
-                for task in left:
+            if tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+                for task in tasks:
                     task.cancel()  # a caller in another thread still waits for it
-                await asyncio.wait(left, timeout=5)  # so that a connection being opened is closed
+                await asyncio.wait(tasks, timeout=5)  # so that a connection being opened is closed
             if last is not None:
                 await attempt(last)
 

@@ -119,8 +119,8 @@ class MemoryEngine:
         self, session: SessionId, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False
     ) -> Iterator[Commit]:
         with self._news:
-            found = [c for c in self._get(session).commits if c.last > after and (upto is None or c.first <= upto)]
-        return iter(found if payloads else [msgspec.structs.replace(c, payloads=()) for c in found])
+            commits = [c for c in self._get(session).commits if c.last > after and (upto is None or c.first <= upto)]
+        return iter(commits if payloads else [msgspec.structs.replace(c, payloads=()) for c in commits])
 
     def head(self, session: SessionId) -> Head:
         with self._news:
@@ -131,8 +131,8 @@ class MemoryEngine:
     def known(self, session: SessionId, commit_id: str) -> Known | None:
         with self._news:
             found = self._get(session)
-            stored = found.ids.get(commit_id) if commit_id in found.chosen else None
-            return Known(self._with_name(head_after(stored)), stored.fingerprint) if stored else None
+            commit = found.ids.get(commit_id) if commit_id in found.chosen else None
+            return Known(self._with_name(head_after(commit)), commit.fingerprint) if commit else None
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
         with self._news:
@@ -141,8 +141,8 @@ class MemoryEngine:
 
     def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
         with self._news:
-            found = [s.head for s in self._sessions.values() if s.fork and s.fork.parent == session and s.head]
-            return [self._with_name(h) for h in found if deleted or h.status != "deleted"]
+            heads = [s.head for s in self._sessions.values() if s.fork and s.fork.parent == session and s.head]
+            return [self._with_name(h) for h in heads if deleted or h.status != "deleted"]
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
         with self._news:

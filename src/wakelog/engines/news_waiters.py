@@ -22,8 +22,8 @@ class NewsWaiters:
     def wake(self, session: SessionId) -> None:
         """Wakes the threads that wait for this session or for any."""
         with self._lock:
-            for waiter, wanted in self._waiters.items():
-                if wanted is None or wanted == session:
+            for waiter, session_id in self._waiters.items():
+                if session_id is None or session_id == session:
                     waiter.set()
 
     def wake_all(self) -> None:

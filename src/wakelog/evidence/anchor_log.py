@@ -19,7 +19,7 @@ from typing import Protocol
 import msgspec
 
 from wakelog.atomic_file import atomic_file
-from wakelog.engines.objects import Objects, is_url
+from wakelog.engines.object_storage import Objects, is_url
 from wakelog.errors import ConflictError, CorruptLogError, NotAllowedError, NotFoundError, WakelogError
 from wakelog.evidence.head_notes import (
     AnchorReceipt,
@@ -73,11 +73,11 @@ class AnchorLog:
     @property
     def anchors(self) -> dict[SessionId, list[tuple[AnchorRound, Anchor]]]:
         """The anchors of each session, oldest first."""
-        found: dict[SessionId, list[tuple[AnchorRound, Anchor]]] = {}
+        results: dict[SessionId, list[tuple[AnchorRound, Anchor]]] = {}
         for round in self.rounds:
             for anchor in round.heads:
-                found.setdefault(anchor.session, []).append((round, anchor))
-        return found
+                results.setdefault(anchor.session, []).append((round, anchor))
+        return results
 
     def refresh(self) -> None:
         """Reads the new rounds."""
@@ -134,20 +134,20 @@ class AnchorLog:
     def check_kept(self, note: str) -> AnchorReceipt:
         """Checks the log against a receipt that was kept elsewhere. CorruptLogError if the log does not start with what
         was signed then."""
-        kept = open_receipt(note, self.keys)
-        if not self.rounds or kept.size > self._tree.size:
+        receipt = open_receipt(note, self.keys)
+        if not self.rounds or receipt.size > self._tree.size:
             raise CorruptLogError(
-                f"the log has {self._tree.size} heads, but had {kept.size} when the receipt was signed: "
+                f"the log has {self._tree.size} heads, but had {receipt.size} when the receipt was signed: "
                 "its end was cut off",
                 kind="anchor-log-cut-off",
             )
-        proof = self.proof_since(kept.size)
-        if not is_consistent(kept.size, kept.root, self._tree.size, self._tree.root, proof):
+        proof = self.proof_since(receipt.size)
+        if not is_consistent(receipt.size, receipt.root, self._tree.size, self._tree.root, proof):
             raise CorruptLogError(
-                f"the first {kept.size} heads of the log are not those that were signed: it was rewritten",
+                f"the first {receipt.size} heads of the log are not those that were signed: it was rewritten",
                 kind="anchor-log-rewritten",
             )
-        return kept
+        return receipt
 
     def _add_round(self, round: AnchorRound) -> None:
         self.rounds.append(round)

@@ -16,6 +16,7 @@ from wakelog.exporters.page_frame import page_head, safe
 from wakelog.maintenance.audit import AuditEntry
 from wakelog.maintenance.audit_report import AuditReport, SessionAudit
 from wakelog.model.hidden_characters import show_hidden
+from wakelog.model.short_text import cut
 from wakelog.timeline.call_table import CallRow
 
 _MARKS = re.compile(r"([\\`*_{}\[\]<>|#~])")
@@ -231,15 +232,17 @@ def _integrity(audit: SessionAudit) -> Iterator[str | list[str]]:
 
 
 def _anchor_log(report: AuditReport) -> _Section:
-    found = report.anchors
-    if found is None:
+    anchors = report.anchors
+    if anchors is None:
         return _Section("Anchors", 2, ("No log of anchors was given.",))
     blocks: list[str | list[str] | _Table] = [
-        f"{found.place}: {found.rounds} rounds, the newest {_when(found.newest_at)}."
+        f"{anchors.place}: {anchors.rounds} rounds, the newest {_when(anchors.newest_at)}."
     ]
-    blocks += [f"THE LOG ITSELF FAILS: {fault}" for fault in filter(None, (found.log_fault, *found.kept_faults))]
-    blocks += [f"It agrees with the receipt of {_when(kept.at)}, signed by {kept.signer}." for kept in found.kept]
-    if (back := found.rolled_back) is not None:
+    blocks += [f"THE LOG ITSELF FAILS: {fault}" for fault in filter(None, (anchors.log_fault, *anchors.kept_faults))]
+    blocks += [
+        f"It agrees with the receipt of {_when(receipt.at)}, signed by {receipt.signer}." for receipt in anchors.kept
+    ]
+    if (back := anchors.rolled_back) is not None:
         blocks.append(
             f"THE STORE WAS ROLLED BACK to between {_when(back.after)} and {_when(back.before)}: "
             f"{back.sessions} sessions lost events."
@@ -282,8 +285,7 @@ def _piped(cells: Iterable[str]) -> str:
 
 
 def _one_line(text: str) -> str:
-    cut = text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + "…"
-    return cut.replace("\n", " ").replace("\t", " ")
+    return cut(text, TEXT_MAX).replace("\n", " ").replace("\t", " ")
 
 
 def _safe(text: str) -> str:

@@ -89,8 +89,8 @@ class CallBlocks:
         source = block.get("source")
         if block.get("type") != "image" or not isinstance(source, dict) or source.get("type") != "sha256":
             return block
-        kept = self._images.get(f"image-{str(source.get('sha256', ''))[:12]}")
-        data = content_of(self._log, kept, "content") if kept is not None else None
+        entry = self._images.get(f"image-{str(source.get('sha256', ''))[:12]}")
+        data = content_of(self._log, entry, "content") if entry is not None else None
         if not isinstance(data, bytes):
             return {"type": "text", "text": "(an image)"}
         packed = base64.b64encode(data).decode()
@@ -117,7 +117,7 @@ class CallBlocks:
         """The structured result that belongs to a result block. `kept` is what the import kept of it, or None. `action`
         is the call, if the block has another id for it."""
         action, text = action or block["tool_use_id"], as_text(block["content"])
-        given = as_dict(self.input_of(action))
+        data = as_dict(self.input_of(action))
         changes = self._changes.get(action, [])
         if not isinstance(kept, dict):
             if block.get("is_error"):
@@ -126,27 +126,27 @@ class CallBlocks:
                 return text or block["content"]
             kept = {"filePath": _path(changes[0])}
         if changes and "filePath" in kept:
-            return kept | self._changed(changes[0], given)
-        if kept.get("type") == "text" and "file_path" in given:
-            return kept | {"file": _read_file(given, text)}
+            return kept | self._changed(changes[0], data)
+        if kept.get("type") == "text" and "file_path" in data:
+            return kept | {"file": _read_file(data, text)}
         return kept | {"stdout": text, "stderr": ""} if "interrupted" in kept else kept
 
-    def _changed(self, entry: Entry, given: dict[str, Any]) -> dict[str, Any]:
+    def _changed(self, entry: Entry, data: dict[str, Any]) -> dict[str, Any]:
         """The file before and after an edit, as old and new string if that gives the same result."""
         sides = {side: entry.body.get(side) is not None for side in ("before", "after")}
         before = content_of(self._log, entry, "before") if sides["before"] else None
         after = content_of(self._log, entry, "after") if sides["after"] else None
-        found: dict[str, Any] = {"originalFile": before if isinstance(before, str) else None}
-        old, new = given.get("old_string"), given.get("new_string")
+        results: dict[str, Any] = {"originalFile": before if isinstance(before, str) else None}
+        old, new = data.get("old_string"), data.get("new_string")
         if isinstance(old, str) and isinstance(new, str):
-            count = -1 if given.get("replace_all") else 1
+            count = -1 if data.get("replace_all") else 1
             applied = before.replace(old, new, count) if isinstance(before, str) and old in before else None
             if after is None or applied == after or (not old and new == after):
-                return found | {"oldString": old, "newString": new}
+                return results | {"oldString": old, "newString": new}
         if not isinstance(after, str):
-            return found | ({"content": given["content"]} if isinstance(given.get("content"), str) else {})
+            return results | ({"content": data["content"]} if isinstance(data.get("content"), str) else {})
         is_new = entry.body.get("change", "modified") == "created"
-        return found | {"type": "create" if is_new else "update", "content": after}
+        return results | {"type": "create" if is_new else "update", "content": after}
 
 
 def _shows(part: object) -> bool:
@@ -158,9 +158,9 @@ def _path(change: Entry) -> str:
     return path if path.startswith("/") or not folder else f"{folder.rstrip('/')}/{path}"
 
 
-def _read_file(given: dict[str, Any], text: str) -> dict[str, Any]:
+def _read_file(data: dict[str, Any], text: str) -> dict[str, Any]:
     plain = _NUMBER.sub("", text)
-    count, start = plain.count("\n") + 1, given.get("offset")
+    count, start = plain.count("\n") + 1, data.get("offset")
     start = start if isinstance(start, int) else 1
-    about = {"numLines": count, "startLine": start, "totalLines": start + count - 1}
-    return {"filePath": given["file_path"], "content": plain, **about}
+    fields = {"numLines": count, "startLine": start, "totalLines": start + count - 1}
+    return {"filePath": data["file_path"], "content": plain, **fields}

@@ -15,7 +15,7 @@ from typing import Any
 
 from wakelog.context.conversation import valid_name
 from wakelog.context.items import Item
-from wakelog.context.shapes import shape_items
+from wakelog.context.provider_formats import shape_items
 from wakelog.context.window import read_window
 from wakelog.exporters.claude_blocks import ENDS, Block, CallBlocks
 from wakelog.exporters.openai_chat import plain_item
@@ -127,11 +127,11 @@ class _Transcript:
         return out
 
     def _restore(self, record: dict[str, Any], rest: dict[str, Any], own: list[Entry]) -> Iterator[dict[str, Any]]:
-        kept = as_dict(rest.get("message"))
+        message = as_dict(rest.get("message"))
         if record["type"] == "user":
-            yield self._user(record, kept, own)
+            yield self._user(record, message, own)
             return
-        record["message"] = kept
+        record["message"] = message
         self._waiting.append(record)
         replies = [e for e in own if e.kind in ENDS and self._blocks.is_model(e)]
         errors = [e for e in own if e.kind == "message.added"]
@@ -147,7 +147,7 @@ class _Transcript:
         first = replies[0].body if replies else {}
         params = first.get("params")
         model = params.get("model") if isinstance(params, dict) else None if replies else SYNTHETIC
-        about = {
+        fields = {
             "id": str(first.get("action") or uuid.uuid5(_HOME, self._waiting[0]["uuid"])).partition("/")[0],
             "type": "message",
             "role": "assistant",
@@ -156,7 +156,7 @@ class _Transcript:
         waiting, self._waiting = self._waiting, []
         for number, record in enumerate(waiting):
             mine = blocks[number : number + 1] if record is not waiting[-1] else blocks[number:]
-            yield record | {"message": {**about, "content": mine, **record["message"]}}
+            yield record | {"message": {**fields, "content": mine, **record["message"]}}
 
     def _user(self, record: dict[str, Any], kept: dict[str, Any], own: list[Entry]) -> dict[str, Any]:
         results = [b for e in own if e.kind in ENDS and not self._blocks.is_model(e) if (b := self._blocks.result(e))]
@@ -236,8 +236,8 @@ class _Transcript:
 def _take_call(calls: list[Item], block: Block) -> Item | None:
     """The first call that matches a block. It is removed from the list."""
     for item in calls:
-        given = item.input if isinstance(item.input, dict) else {} if item.input is None else {"input": item.input}
-        if valid_name(item.name) == block["name"] and given == block["input"]:
+        data = item.input if isinstance(item.input, dict) else {} if item.input is None else {"input": item.input}
+        if valid_name(item.name) == block["name"] and data == block["input"]:
             calls.remove(item)
             return item
     return None

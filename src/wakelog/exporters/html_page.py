@@ -131,10 +131,10 @@ class _Page:
 
     def _derived(self, turn: int) -> Iterator[str]:
         try:
-            found = self._session.insight(f"@{turn}").items
+            items = self._session.insight(f"@{turn}").items
         except (NotFoundError, CorruptLogError):
             return
-        rows = [i for i in found if (i.quote or i.note) and i.kind not in ("goal", "check", "file")]
+        rows = [i for i in items if (i.quote or i.note) and i.kind not in ("goal", "check", "file")]
         if rows:
             inside = "".join(
                 f"<li><b>~ {_safe(_KINDS.get(i.kind, i.kind))}</b>"

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from wakelog.context.items import Item
+from wakelog.context.provider_formats import shape_items
 from wakelog.context.quotes import unfence
-from wakelog.context.shapes import shape_items
 from wakelog.context.window import read_window
 from wakelog.model.ids import Seq
 from wakelog.model.parts import Text

@@ -39,12 +39,12 @@ def _lines(text: str, safe: Safe) -> Iterator[str]:
                     break
                 code.append(inside)
             yield f'<pre class="code">{safe(chr(10).join(code))}</pre>'
-        elif found := _HEADING.match(row):
-            yield f'<p class="heading">{_spans(found[1], safe)}</p>'
-        elif found := _ITEM.match(row):
-            depth = min(4, len(found[1].expandtabs(2)) // 2)
-            mark = found[2] if found[2][0].isdigit() else "•"
-            yield f'<p class="item d{depth}">{safe(mark)} {_spans(found[3], safe)}</p>'
+        elif match := _HEADING.match(row):
+            yield f'<p class="heading">{_spans(match[1], safe)}</p>'
+        elif match := _ITEM.match(row):
+            depth = min(4, len(match[1].expandtabs(2)) // 2)
+            mark = match[2] if match[2][0].isdigit() else "•"
+            yield f'<p class="item d{depth}">{safe(mark)} {_spans(match[3], safe)}</p>'
         elif row[:1] == ">":
             yield f'<p class="quote">{_spans(row.lstrip("> "), safe)}</p>'
     if plain:
@@ -53,8 +53,8 @@ def _lines(text: str, safe: Safe) -> Iterator[str]:
 
 def _spans(text: str, safe: Safe) -> str:
     parts, at = [], 0
-    for found in _STYLES.finditer(text):
-        parts.append(safe(text[at : found.start()]))
-        parts.append(f"<code>{safe(found[1])}</code>" if found[1] is not None else f"<b>{safe(found[2])}</b>")
-        at = found.end()
+    for match in _STYLES.finditer(text):
+        parts.append(safe(text[at : match.start()]))
+        parts.append(f"<code>{safe(match[1])}</code>" if match[1] is not None else f"<b>{safe(match[2])}</b>")
+        at = match.end()
     return "".join([*parts, safe(text[at:])])

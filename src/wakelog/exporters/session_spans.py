@@ -64,7 +64,7 @@ def session_documents(session: Session[Any], where: str = "", *, content: bool =
     spans: list[dict[str, Any]] = []
     size = 0
     for span in session_spans(session, where, content=content):
-        added = sum(len(about["value"].get("stringValue", "")) for about in span["attributes"])
+        added = sum(len(attribute["value"].get("stringValue", "")) for attribute in span["attributes"])
         if spans and (len(spans) >= SPANS_MAX or size + added > SIZE_MAX):
             yield _document(session, spans)
             spans, size = [], 0
@@ -229,20 +229,20 @@ class _Tree:
 
     def _root(self, first: _EventMark, last: _EventMark) -> dict[str, Any]:
         head = self._session.head
-        about = {"wakelog.session.status": self._session.status, "wakelog.event.count": head.seq}
+        attributes = {"wakelog.session.status": self._session.status, "wakelog.event.count": head.seq}
         linked = [*self._children, *([self._forked_from] if self._forked_from else [])]
         return self._span(
             0,
             f"session {self._name}",
             (first.at, last.at),
-            about | self._evidence(first, last) | {"wakelog.selector": self._name},
+            attributes | self._evidence(first, last) | {"wakelog.selector": self._name},
             span_events=self._span_events,
             links=[{"traceId": trace_id(id), "spanId": span_id(id, 0)} for id in linked],
         )
 
     def _turn(self, turn: _Turn) -> dict[str, Any]:
         started, end = turn.started, turn.ended or turn.last
-        about = {
+        attributes = {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": self._agent,
             "wakelog.turn": started.turn,
@@ -251,12 +251,12 @@ class _Tree:
             **self._evidence(started, end, f"@{started.turn}.{started.attempt}"),
         }
         if self._content:
-            about |= turn_content(self._log, self._log.entry(started.seq))
+            attributes |= turn_content(self._log, self._log.entry(started.seq))
         failed = turn.outcome in ("failed", "interrupted")
         error = turn.error or ({"type": turn.outcome} if failed else {})
         name = f"invoke_agent {self._agent}".rstrip()
         return self._span(
-            started.seq, name, (started.at, end.at), about, parent=0, error=error, span_events=turn.span_events
+            started.seq, name, (started.at, end.at), attributes, parent=0, error=error, span_events=turn.span_events
         )
 
     def _call(self, call: _SpanCall) -> dict[str, Any]:
@@ -270,7 +270,7 @@ class _Tree:
             began = max(ended - call.duration_us, turn.started.at if turn else 0)
         outer = self._calls.by_action.get(call.inside) if call.inside else None
         outer = None if outer is call else outer
-        about = {
+        attributes = {
             **(self._model(call) if call.is_model else self._tool(call)),
             "wakelog.effect": call.effect,
             "wakelog.outcome": call.outcome if call.status == "done" else call.status,
@@ -280,14 +280,14 @@ class _Tree:
         }
         if self._content:
             ending = self._log.entry(call.ended_by.seq) if call.ended_by is not None else None
-            about |= call_content(self._log, call, self._log.entry(request.seq), ending)
+            attributes |= call_content(self._log, call, self._log.entry(request.seq), ending)
         error = call.error or {"type": call.outcome}
-        model = str(about.get("gen_ai.request.model") or "")
+        model = str(attributes.get("gen_ai.request.model") or "")
         return self._span(
             request.seq,
             (f"chat {model}" if call.is_model else f"execute_tool {call.tool}").rstrip(),
             (began, ended),
-            about,
+            attributes,
             parent=outer.request if outer else turn.started.seq if turn else 0,
             kind=CLIENT if call.is_model else INTERNAL,
             error=error if call.outcome in (*FAILURES, "denied", "interrupted", "cancelled") else {},
@@ -335,7 +335,7 @@ class _Tree:
         seq: Seq,
         name: str,
         times: tuple[int, int],
-        about: dict[str, Any],
+        attributes: dict[str, Any],
         *,
         parent: Seq | None = None,
         kind: int = INTERNAL,
@@ -344,9 +344,9 @@ class _Tree:
         links: list[dict[str, str]] | None = None,
     ) -> dict[str, Any]:
         id = self._session.id
-        about = {"gen_ai.conversation.id": id, "session.id": id, **about}
+        attributes = {"gen_ai.conversation.id": id, "session.id": id, **attributes}
         if error:
-            about["error.type"] = text_in(error, "type") or "_OTHER"
+            attributes["error.type"] = text_in(error, "type") or "_OTHER"
         out: dict[str, Any] = {
             "traceId": trace_id(id),
             "spanId": span_id(id, seq),
@@ -355,7 +355,7 @@ class _Tree:
             "kind": kind,
             "startTimeUnixNano": str(times[0] * 1000),
             "endTimeUnixNano": str(max(times) * 1000),
-            "attributes": otlp.attributes(about),
+            "attributes": otlp.attributes(attributes),
             "events": span_events or [],
             "links": links or [],
             "status": {},
@@ -363,7 +363,7 @@ class _Tree:
         if error:
             # An error message is content: it may quote the request.
             message = text_in(error, "message") if self._content else ""
-            out["status"] = {"code": _FAILED, "message": message or about["error.type"]}
+            out["status"] = {"code": _FAILED, "message": message or attributes["error.type"]}
         return out
 
 
@@ -373,11 +373,11 @@ def _number(given: Any) -> float | None:
 
 def _span_event(entry: Entry) -> dict[str, Any]:
     body = entry.body
-    about = {"wakelog.event.first": entry.seq} | {
+    attributes = {"wakelog.event.first": entry.seq} | {
         f"wakelog.{name}": text_in(body, name) for name in ("rule", "severity", "by", "limit", "reason")
     }
     return {
         "timeUnixNano": str(entry.happened_at * 1000),
         "name": entry.kind,
-        "attributes": otlp.attributes(about),
+        "attributes": otlp.attributes(attributes),
     }

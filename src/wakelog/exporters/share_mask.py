@@ -145,15 +145,15 @@ def _texts_in(value: Any) -> Iterator[str]:
 
 
 def _checked(words: Iterable[str]) -> list[str]:
-    found = [word.strip() for word in words if word.strip()]
-    for word in found:
+    results = [word.strip() for word in words if word.strip()]
+    for word in results:
         if len(word) < 2:
             raise InvalidInputError(
                 f"the word {word!r} is too short to mask: it would match everywhere",
                 kind="bad-word",
                 hint="use words of at least two characters",
             )
-    return sorted(found, key=len, reverse=True)
+    return sorted(results, key=len, reverse=True)
 
 
 def _bounded(word: str) -> str:

@@ -5,7 +5,7 @@
     capture       compares the pictures before and after a call and makes `file.changed` events
     file_history  what a file was at a point, according to the log
     restore_plan  what a restore would do to each file, and why some files cannot be restored
-    restore       runs the plan, one file at a time; never overwrites what somebody edited since
+    restore       runs the plan, one file at a time; never overwrites what was edited since
 
 Git's own data is never written: no ref, no index, nothing below `.git`.
 """

@@ -66,11 +66,11 @@ class Capture:
     ) -> None:
         self.folder = os.path.realpath(project_folder() if folder is None else folder)
         start = os.getcwd() if folder is None else self.folder
-        found = _roots([os.path.join(start, os.fspath(root)) for root in roots], self.folder)
-        self.roots = tuple(root.path for root in found)
+        results = _roots([os.path.join(start, os.fspath(root)) for root in roots], self.folder)
+        self.roots = tuple(root.path for root in results)
         excluded = [os.path.abspath(path) for path in (*exclude, *([cache] if cache is not None else []))]
         self._contents = Contents(Path(cache) if cache is not None else None, max_bytes=max_total_bytes)
-        self._scanner = Scanner(found, self._contents, max_file_bytes=max_file_bytes, exclude=excluded)
+        self._scanner = Scanner(results, self._contents, max_file_bytes=max_file_bytes, exclude=excluded)
         self._lock = threading.RLock()
         self._last: dict[str, ManifestEntry] = {}
         self._tick = 0
@@ -151,11 +151,11 @@ class Capture:
         for key in self._contents.kept_keys():
             if key.startswith("picture ") and (data := self._contents.load(key)) is not None:
                 pictures.append(_decode_picture(data)[1])
-        self._contents.drop_except({seen.hash for picture in pictures for seen in picture.values()})
+        self._contents.drop_except({entry.hash for picture in pictures for entry in picture.values()})
 
     def _candidates(self, picture: Picture, now: dict[str, ManifestEntry]) -> list[str]:
         before = picture.seen
-        paths = {path for path, seen in now.items() if before.get(path) is not seen}
+        paths = {path for path, entry in now.items() if before.get(path) is not entry}
         paths.update(path for path in before if path not in now)
         paths.update(path for path, (tick, _) in self._reported.items() if tick > picture.tick)
         return sorted(paths)
@@ -193,9 +193,9 @@ class Capture:
         name, is_sound = printable(path)
         before, after = self._content(old), self._content(new)
         missing = {
-            side: BAD_NAME if not is_sound else (seen.missing or OVER_LIMIT)
-            for side, seen, content in (("before", old, before), ("after", new, after))
-            if seen is not None and (content is None or not is_sound)
+            side: BAD_NAME if not is_sound else (entry.missing or OVER_LIMIT)
+            for side, entry, content in (("before", old, before), ("after", new, after))
+            if entry is not None and (content is None or not is_sound)
         }
         added, removed = line_counts(before, after)
         return ev.FileChanged(
@@ -214,8 +214,8 @@ class Capture:
             folder="" if name.startswith("/") else printable(self.folder)[0],
         )
 
-    def _content(self, seen: ManifestEntry | None) -> bytes | None:
-        return self._contents.get(seen.hash) if seen is not None and not seen.missing else None
+    def _content(self, entry: ManifestEntry | None) -> bytes | None:
+        return self._contents.get(entry.hash) if entry is not None and not entry.missing else None
 
 
 def as_value(content: bytes | None) -> Value:
@@ -248,13 +248,13 @@ def printable(path: str) -> tuple[str, bool]:
         return os.fsencode(path).decode("utf-8", "backslashreplace"), False
 
 
-def _is_hidden(picture: dict[str, ManifestEntry], path: str, seen: ManifestEntry | None) -> bool:
+def _is_hidden(picture: dict[str, ManifestEntry], path: str, entry: ManifestEntry | None) -> bool:
     """Whether a picture does not show a path, because of an ignore rule or an unreadable folder."""
-    return seen.kind == "ignored" if seen is not None else hiding_entry(picture, path) is not None
+    return entry.kind == "ignored" if entry is not None else hiding_entry(picture, path) is not None
 
 
-def _hash_of(seen: ManifestEntry | None) -> str:
-    return seen.hash if seen is not None and seen.kind in ("file", "link") else ""
+def _hash_of(entry: ManifestEntry | None) -> str:
+    return entry.hash if entry is not None and entry.kind in ("file", "link") else ""
 
 
 def _roots(paths: list[str], folder: str) -> list[Root]:

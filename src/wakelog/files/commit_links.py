@@ -1,7 +1,7 @@
 """Which git commits contain the work of which turns.
 
 There are three kinds of evidence, the strongest first. `recorded`: a recorded call made the commit, and its output
-names it. `matched`: the commit has a file exactly as a turn left it (same hash), whoever committed it. `derived`: the
+names it. `matched`: the commit has a file exactly as a turn left it (same hash), in a commit by anyone. `derived`: the
 commit was made during a turn and has a file that the turn had changed before; that is likely, not certain.
 """
 
@@ -96,19 +96,19 @@ def find_links(log: Log, folder: str) -> list[CommitLink]:
 def _turns_in(
     commit: GitCommit, work: _Work, matched: dict[tuple[str, int], Seq]
 ) -> dict[int, tuple[Seq, Literal["recorded", "matched", "derived"]]]:
-    found: dict[int, tuple[Seq, Literal["recorded", "matched", "derived"]]] = {}
+    results: dict[int, tuple[Seq, Literal["recorded", "matched", "derived"]]] = {}
     for turn, (began, ended) in work.spans.items():
         made = next((seq for hash, at, seq in work.made if at == turn and commit.hash.startswith(hash)), 0)
         if made:
-            found[turn] = (made, "recorded")
+            results[turn] = (made, "recorded")
         elif same := matched.get((commit.hash, turn), 0):
-            found[turn] = (same, "matched")
+            results[turn] = (same, "matched")
         elif began // 1_000_000 <= commit.at_s <= ended // 1_000_000:
             before = (c for c in work.changes if c.turn == turn and c.at_us // 1_000_000 <= commit.at_s)
             touched = [c.seq for c in before if c.path in commit.paths]
             if touched:
-                found[turn] = (touched[-1], "derived")
-    return found
+                results[turn] = (touched[-1], "derived")
+    return results
 
 
 def _match_contents(folder: str, commits: list[GitCommit], work: _Work) -> Iterator[tuple[tuple[str, int], Seq]]:
@@ -181,8 +181,8 @@ def _roots(labels: dict[str, Any], folder: str) -> list[str]:
     first. The session's folder itself comes last, for a worktree that no longer exists."""
     project = str(labels.get("project") or "")
     own = repository_of(project) if project and os.path.isdir(project) else None
-    given = repository_of(folder)
-    tops = [own.top if own else "", given.top if given else "", str(labels.get("repo") or ""), project]
+    repository = repository_of(folder)
+    tops = [own.top if own else "", repository.top if repository else "", str(labels.get("repo") or ""), project]
     return [os.path.realpath(top) for top in dict.fromkeys(tops) if top]
 
 

@@ -129,7 +129,7 @@ def _connect(path: Path | None) -> apsw.Connection:
     if path is None:
         db = apsw.Connection(":memory:")
     else:
-        # Created here rather than by SQLite, so that nobody else can read it even for a moment.
+        # Created here rather than by SQLite, so that other users cannot read it even for a moment.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         db = apsw.Connection(str(path))
         db.set_busy_timeout(60_000)  # another process may be reading a large tree for the first time

@@ -181,14 +181,14 @@ class FilePast(msgspec.Struct):
         """What the file was at the point: what the next change found, else what the last one left."""
         if not self.later:
             return self.last.after if self.last is not None else FileSide(True, missing=NOT_CAPTURED)
-        found = self.later[0].before
+        side = self.later[0].before
         left = self.last.after if self.last is not None else None
-        if found.missing and left is not None and left.exists and not left.missing:
+        if side.missing and left is not None and left.exists and not left.missing:
             # The next change has no content. Use the content that the last one left, if the hash is the same or
             # unknown.
-            is_same = found.hash == left.hash if found.hash else found.missing == NOT_CAPTURED
-            return left if is_same else found
-        return found
+            is_same = side.hash == left.hash if side.hash else side.missing == NOT_CAPTURED
+            return left if is_same else side
+        return side
 
     @property
     def now(self) -> FileSide:

@@ -17,8 +17,8 @@ COARSE_TICK_NS = 2_100_000_000
 _SECOND_NS = 1_000_000_000
 
 
-def stamp_of(found: os.stat_result) -> Stamp:
-    return (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_mode)
+def stamp_of(stat: os.stat_result) -> Stamp:
+    return (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, stat.st_mode)
 
 
 def is_settled(stamp: Stamp, read_at_ns: int) -> bool:

@@ -184,7 +184,9 @@ def _git(folder: str, *args: str) -> bytes:
     # Takes no lock, and starts no program that the repository's settings name.
     command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", *args]
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, timeout=GIT_TIMEOUT_S, stdin=subprocess.DEVNULL)
+        process = subprocess.run(
+            command, cwd=folder, capture_output=True, timeout=GIT_TIMEOUT_S, stdin=subprocess.DEVNULL
+        )
     except (OSError, subprocess.SubprocessError):
         return b""
-    return done.stdout if done.returncode == 0 else b""
+    return process.stdout if process.returncode == 0 else b""

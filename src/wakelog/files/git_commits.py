@@ -142,8 +142,8 @@ def keep_anchor_note(folder: str, note: str) -> str:
 def anchor_notes(folder: str) -> list[str]:
     """The signed notes on all commits of a repository."""
     listed = run_git(folder, "notes", f"--ref={ANCHORS}", "list", check=False).decode().splitlines()
-    found = [run_git(folder, "cat-file", "blob", line.split(" ")[0]).decode(errors="replace") for line in listed]
-    return [match[0] for text in found for match in _SIGNED.finditer(text if text.endswith("\n") else text + "\n")]
+    results = [run_git(folder, "cat-file", "blob", line.split(" ")[0]).decode(errors="replace") for line in listed]
+    return [match[0] for text in results for match in _SIGNED.finditer(text if text.endswith("\n") else text + "\n")]
 
 
 def run_git(
@@ -153,7 +153,7 @@ def run_git(
     settings = [word for setting in _SAFE_SETTINGS for word in ("-c", setting)]
     command = ["git", "--no-optional-locks", *settings, *args]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, cwd=folder, input=stdin, capture_output=True, timeout=TIMEOUT_S, env={**os.environ, **(env or {})}
         )
     except FileNotFoundError as exc:
@@ -162,11 +162,11 @@ def run_git(
         raise UnsupportedError("git is not installed, or not on the PATH", kind="no-git") from exc
     except (OSError, subprocess.SubprocessError) as exc:
         raise UnavailableError(f"git could not be run in {folder}: {exc}", kind="git-failed") from exc
-    if done.returncode and check:
-        errors = done.stderr.decode(errors="replace").strip().splitlines()
+    if process.returncode and check:
+        errors = process.stderr.decode(errors="replace").strip().splitlines()
         raise UnavailableError(
-            f"git {args[0]} failed in {folder}: {errors[-1] if errors else f'exit code {done.returncode}'}",
+            f"git {args[0]} failed in {folder}: {errors[-1] if errors else f'exit code {process.returncode}'}",
             kind="git-failed",
             hint="run it there in a terminal to see why",
         )
-    return done.stdout if not done.returncode else b""
+    return process.stdout if not process.returncode else b""

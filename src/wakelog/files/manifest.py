@@ -232,9 +232,9 @@ class Scanner:
         if old is not None and old.stamp == stamp and old.settled and (old.missing or old.hash in self._contents):
             out[name] = old
         elif stat.S_ISREG(found.st_mode):
-            seen = self._read(path, stamp)
-            if seen is not None:
-                out[name] = seen
+            entry = self._read(path, stamp)
+            if entry is not None:
+                out[name] = entry
         elif stat.S_ISLNK(found.st_mode):
             out[name] = self._link(path, stamp)
         else:

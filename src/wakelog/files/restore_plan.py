@@ -2,7 +2,7 @@
 
 Every file that was changed after the point counts, whether the change is in view or not. The plan compares what the
 file was then, what it is now according to the log, and what it really is. It is replaced only if the last two agree. If
-somebody edited it since, it is a conflict and stays as it is. If the log does not have the old content, it is unknown,
+it was edited since, it is a conflict and stays as it is. If the log does not have the old content, it is unknown,
 with the reason. Calls whose changes were not captured are listed too.
 """
 
@@ -38,7 +38,7 @@ class FileStep(msgspec.Struct, frozen=True):
     """What would be done to one file.
 
     `restore` and `delete` change it. `already` means that it is already right. The others leave it alone: `conflict`,
-    somebody edited it; `unknown`, the log does not have its content; `ignored`, git ignores it, so it was not captured.
+    it was edited; `unknown`, the log does not have its content; `ignored`, git ignores it, so it was not captured.
     """
 
     path: str
@@ -141,11 +141,11 @@ class _Planner:
         self._force = force
         self._calls = calls
 
-    def plan(self, found: list[FilePast]) -> list[FileStep]:
-        steps = [self._step(past) for past in found]
+    def plan(self, pasts: list[FilePast]) -> list[FileStep]:
+        steps = [self._step(past) for past in pasts]
         # A symbolic link created after the point may have replaced a folder; it is deleted first.
         deleted = {step.place for step in steps if step.do == "delete"}
-        steps = [self._retry_blocked(step, past, deleted) for step, past in zip(steps, found, strict=True)]
+        steps = [self._retry_blocked(step, past, deleted) for step, past in zip(steps, pasts, strict=True)]
         return [self._check_room(step, deleted) for step in steps]
 
     def _retry_blocked(self, step: FileStep, past: FilePast, deleted: set[FilePlace | None]) -> FileStep:
@@ -230,13 +230,13 @@ class _Planner:
     def _find_edit_between(self, past: FilePast) -> str:
         """Finds an edit between two recorded changes: the second did not find what the first left."""
         for one, two in zip(past.later, past.later[1:], strict=False):
-            left, found = one.after, two.before
-            if left.missing == REDACTED == found.missing:
-                is_same = text_as_recorded(self._log, left) == text_as_recorded(self._log, found)
-            elif (left.exists and not left.hash) or (found.exists and not found.hash):
+            after, side = one.after, two.before
+            if after.missing == REDACTED == side.missing:
+                is_same = text_as_recorded(self._log, after) == text_as_recorded(self._log, side)
+            elif (after.exists and not after.hash) or (side.exists and not side.hash):
                 continue  # not known
             else:
-                is_same = (left.exists, left.hash) == (found.exists, found.hash)
+                is_same = (after.exists, after.hash) == (side.exists, side.hash)
             if not is_same:
                 return f"you edited it between {_point(one)} and {_point(two)}"
         return ""

@@ -39,7 +39,7 @@ from wakelog.importers.transcript_import import import_transcript
 from wakelog.importers.writer.hook_capture import CAPTURE
 from wakelog.importers.writer.observed_calls import FileChanges
 from wakelog.importers.writer.origins import session_name
-from wakelog.importers.writer.told_subagents import ToldSubagents
+from wakelog.importers.writer.recorded_subagents import RecordedSubagents
 from wakelog.log import Log
 from wakelog.log.deleted_origins import was_deleted
 from wakelog.model import events as ev
@@ -348,7 +348,7 @@ class _SessionIntake:
             is_done = outcome == "succeeded"
             why = "the sub-agent ended" if is_done else f"the sub-agent ended: {outcome}"
             left_us = (stop or self._records[-1]).at_us
-            below = ToldSubagents(log.part("subagents")).left()
+            below = RecordedSubagents(log.part("subagents")).left()
             ended.end("completed" if is_done else "interrupted", why, left_us, below)
             log.append(*ended.drafts)
             self._tell_above(each, outcome, left_us, events)
@@ -368,7 +368,7 @@ class _SessionIntake:
         """Tells the sub-agent that started this one, if one did."""
         above = next((each.session for each in self._subagents if each.session.id == spawner_of(ended)), None)
         if above is not None and above.status == "active":
-            told = ToldSubagents(above.log.part("subagents"))
+            told = RecordedSubagents(above.log.part("subagents"))
             for event in told.returned(ended.session.id, outcome, events.last_words(ended)):
                 event = msgspec.structs.replace(event, occurred_at=at_us)
                 above.log.append(EventDraft(event, actor="runtime"))

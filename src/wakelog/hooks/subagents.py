@@ -17,7 +17,7 @@ import msgspec
 from wakelog.hooks.agents import HookedAgent
 from wakelog.hooks.spool_files import SpooledRecord
 from wakelog.importers.source.files import storable
-from wakelog.importers.writer.told_subagents import ToldSubagents
+from wakelog.importers.writer.recorded_subagents import RecordedSubagents
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId
 from wakelog.model.json_fields import text_in
@@ -88,7 +88,7 @@ class SubagentEvents:
         """`stops` are the last words of the sub-agents whose end a hook reports, whenever it comes."""
         self._all = {each.session.id: each for each in found}
         self._found = {each.id: each for each in self._all.values() if spawner_of(each) == parent}
-        self._told = ToldSubagents(told)
+        self._told = RecordedSubagents(told)
         self._stops = stops
 
     def started(self) -> Iterator[ev.Event]:

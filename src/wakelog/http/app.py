@@ -196,10 +196,10 @@ class App:
             token = page.tickets.take(page.token_of(request))
             record.key = (await self._find_key(request, token)).id
             return page.answer_enter(request, token)
-        found = page.find_file(request)
-        if found is not None:
+        rendered = page.find_file(request)
+        if rendered is not None:
             record.route = "page"
-        return found
+        return rendered
 
     async def _authenticate(self, request: Request, route: Route) -> Key | None:
         if route.reach == "anyone":
@@ -237,8 +237,8 @@ class App:
             raise problems.scope_missing(route.scope, key.scope, wanted)
         create = route.scope != "read"
         spaces = self.server.spaces
-        found = spaces.find(wanted)
-        return found or await self.server.run(lambda: spaces.get(wanted, create=create))
+        namespace = spaces.find(wanted)
+        return namespace or await self.server.run(lambda: spaces.get(wanted, create=create))
 
     def _cross_origin(self, request: Request) -> dict[str, str]:
         """The CORS headers for a page of a trusted origin."""
@@ -272,8 +272,8 @@ class _AccessRecord:
     __slots__ = ("address", "allow", "id", "key", "method", "refused", "route", "space", "status")
 
     def __init__(self, request: Request) -> None:
-        sent = request.headers.get("x-request-id", "")
-        self.id = sent if _REQUEST_ID.fullmatch(sent) else secrets.token_hex(8)
+        x_request_id = request.headers.get("x-request-id", "")
+        self.id = x_request_id if _REQUEST_ID.fullmatch(x_request_id) else secrets.token_hex(8)
         self.method = request.method if request.method in _METHODS else "other"
         self.address = request.address
         self.route = self.key = self.space = self.allow = self.refused = ""

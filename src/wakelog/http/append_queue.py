@@ -1,4 +1,4 @@
-"""The queue of sealed commits on their way to the engine: one queue for each namespace, stored in batches.
+"""The queue of sealed commits for the engine: one queue for each namespace, stored in batches.
 
 Checking a commit uses the processor; storing it waits for the disk. Two threads take turns. One takes everything in the
 queue, checks it and waits for the disk; meanwhile the other takes what has arrived since. So one thread computes while
@@ -73,8 +73,8 @@ class CommitQueue:
             self._loop.call_soon_threadsafe(_deliver, batch, answers)
 
     def _take_waiting(self) -> list[_Request]:
-        found: list[_Request] = []
-        while len(found) < BATCH:
+        results: list[_Request] = []
+        while len(results) < BATCH:
             try:
                 request = self._queue.get_nowait()
             except queue.Empty:
@@ -82,8 +82,8 @@ class CommitQueue:
             if request is None:
                 self._queue.put(None)  # the end marker of the other thread
                 break
-            found.append(request)
-        return found
+            results.append(request)
+        return results
 
 
 def _start(checker: CommitChecker, group: tuple[Commit, ...]) -> Pending | WakelogError:

@@ -180,11 +180,11 @@ class Keys:
     def revoke(self, name_or_id: str) -> Key:
         """Removes a key. It is refused from the next request on."""
         with self._changing() as keys:
-            found = [key for key in keys if name_or_id in (key.name, key.id)]
-            if not found:
+            results = [key for key in keys if name_or_id in (key.name, key.id)]
+            if not results:
                 raise no_such_key(name_or_id)
-            keys.remove(found[0])
-            return found[0]
+            keys.remove(results[0])
+            return results[0]
 
     def note_use(self) -> None:
         """Stores when keys were last used. Call it from time to time."""

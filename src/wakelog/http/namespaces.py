@@ -198,11 +198,11 @@ class NamespaceStores:
         return key_for_another(default.store)
 
     def names(self) -> list[str]:
-        found = {DEFAULT, *self._open} | (self.shared.spaces() if self.shared is not None else set())
+        results = {DEFAULT, *self._open} | (self.shared.spaces() if self.shared is not None else set())
         folder = self.folder
         if folder is not None and (folder / FOLDER).is_dir():
-            found |= {each.name for each in (folder / FOLDER).iterdir() if each.is_dir()}
-        return sorted(found)
+            results |= {each.name for each in (folder / FOLDER).iterdir() if each.is_dir()}
+        return sorted(results)
 
     def close(self) -> None:
         with self._lock:

@@ -1,6 +1,6 @@
 """New events of one namespace, for everybody who waits for them.
 
-One thread follows the engine's feed while anybody waits. It reads and encodes new events once, for any number of
+One thread follows the engine's feed while there are waiters. It reads and encodes new events once, for any number of
 watchers, and passes them to the event loop. The loop keeps the newest frames in ring buffers: one for each watched
 session, and one for all sessions together.
 
@@ -62,7 +62,7 @@ class EncodedEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class News(msgspec.Struct, frozen=True):
-    """A change, the cursor before it, and its events; None if nobody watched when it was read."""
+    """A change, the cursor before it, and its events; None if there was no watcher when it was read."""
 
     change: FeedChange
     before: str
@@ -148,7 +148,7 @@ class Notifications:
         self._encodes_feed = False
 
     async def join(self, session: SessionId | None = None, *, frames: bool = True) -> Channel:
-        """The channel of a session, or of all sessions. Nothing after the return is missed. Call `leave` in the end."""
+        """The channel of a session, or of all sessions. Nothing after the return is missed. Call `leave` at the end."""
         if session is not None:
             channel = self._channels.setdefault(session, Channel())
         else:
@@ -180,7 +180,7 @@ class Notifications:
         return self._waiting
 
     def close(self) -> None:
-        """Wakes all watchers, so that they see the server is stopping. The thread ends by itself."""
+        """Wakes all watchers, so that they see the server is stopping. The thread then ends."""
         self._is_closed = True
         for channel in (self.feed, self.any, *self._channels.values()):
             channel.wake_all()

@@ -90,41 +90,41 @@ def _groups(routes: tuple[Route, ...]) -> dict[str, str]:
     return {each.group: (inspect.getmodule(each.verb).__doc__ or "").strip().split("\n")[0] for each in routes}
 
 
-def _operation(each: Route, schemas: dict[str, Schema], components: Schema) -> Schema:
-    summary, _, more = " ".join(each.doc.split()).partition(". ")
+def _operation(route: Route, schemas: dict[str, Schema], components: Schema) -> Schema:
+    summary, _, more = " ".join(route.doc.split()).partition(". ")
     out: Schema = {
-        "operationId": each.name,
+        "operationId": route.name,
         "summary": summary.rstrip("."),
-        "tags": [each.group],
-        "responses": _responses(each, schemas),
+        "tags": [route.group],
+        "responses": _responses(route, schemas),
     }
     if more:
         out["description"] = more
-    if parameters := _parameters(each, schemas, components):
+    if parameters := _parameters(route, schemas, components):
         out["parameters"] = parameters
-    if each.body is not None:
-        out["requestBody"] = {"required": True, "content": _body(each, schemas)}
-    if each.reach == "anyone":
+    if route.body is not None:
+        out["requestBody"] = {"required": True, "content": _body(route, schemas)}
+    if route.reach == "anyone":
         out["security"] = []
     else:
-        out["x-wakelog-scope"] = each.scope if each.reach == "space" else f"{each.scope} for all namespaces"
+        out["x-wakelog-scope"] = route.scope if route.reach == "space" else f"{route.scope} for all namespaces"
     return out
 
 
-def _body(each: Route, schemas: dict[str, Schema]) -> Schema:
-    if not is_struct(each.body):
+def _body(route: Route, schemas: dict[str, Schema]) -> Schema:
+    if not is_struct(route.body):
         return {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
-    return {JSON: {"schema": schemas[str(each.body)]}}
+    return {JSON: {"schema": schemas[str(route.body)]}}
 
 
-def _parameters(each: Route, schemas: dict[str, Schema], components: Schema) -> list[Schema]:
+def _parameters(route: Route, schemas: dict[str, Schema], components: Schema) -> list[Schema]:
     path = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-        for name in each.names
+        for name in route.names
     ]
     query: list[Schema] = []
-    if each.query is not None:
-        struct = components[schemas[str(each.query)]["$ref"].rpartition("/")[2]]
+    if route.query is not None:
+        struct = components[schemas[str(route.query)]["$ref"].rpartition("/")[2]]
         for name, schema in struct["properties"].items():
             described = {k: v for k, v in schema.items() if k != "description"}
             one: Schema = {"name": name, "in": "query", "schema": _without_null(described)}
@@ -145,14 +145,14 @@ def _without_null(schema: Schema) -> Schema:
     return {**options[0], **rest} if len(options) == 1 else {**rest, "anyOf": options}
 
 
-def _responses(each: Route, schemas: dict[str, Schema]) -> Schema:
-    if is_struct(each.answer):
-        content: Schema = {JSON: {"schema": schemas[str(each.answer)]}}
+def _responses(route: Route, schemas: dict[str, Schema]) -> Schema:
+    if is_struct(route.answer):
+        content: Schema = {JSON: {"schema": schemas[str(route.answer)]}}
     else:
-        content = {each.media: {"schema": {"type": "string"}}}
-    out: Schema = {str(each.status): {"description": "The answer.", "content": content}}
-    if each.by_head:
-        out[str(each.status)]["headers"] = {
+        content = {route.media: {"schema": {"type": "string"}}}
+    out: Schema = {str(route.status): {"description": "The answer.", "content": content}}
+    if route.by_head:
+        out[str(route.status)]["headers"] = {
             "ETag": {"description": "Names this answer, until the session moves on.", "schema": {"type": "string"}}
         }
         out["304"] = {"description": "The caller has this answer already: `If-None-Match` names it."}

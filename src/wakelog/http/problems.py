@@ -63,7 +63,7 @@ def key_missing() -> NotAllowedError:
 
 
 def key_refused() -> NotAllowedError:
-    """The same for unknown, revoked and expired keys, so that nobody can find out which keys exist."""
+    """The same for unknown, revoked and expired keys, so that a caller cannot find out which keys exist."""
     return NotAllowedError("this key is not valid here", kind="key-refused", hint="wakelog key new makes another")
 
 

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import inspect as shape
 
-from wakelog.codec.weight import VALUES_MAX, is_heavy_json, is_heavy_msgpack
+from wakelog.codec.value_count import VALUES_MAX, is_heavy_json, is_heavy_msgpack
 from wakelog.engines.remote.wire import JSON, MSGPACK
 from wakelog.errors import InvalidInputError
 from wakelog.http.routes import Route
@@ -95,20 +95,20 @@ def decode_query(query: bytes, wanted: type) -> Any:
     except ValueError as exc:
         raise InvalidInputError(f"the query cannot be read: {exc}", kind="bad-request") from exc
     lists = _list_fields(wanted)
-    given: dict[str, Any] = {}
+    data: dict[str, Any] = {}
     for name, value in pairs:
         if name in lists:
-            given.setdefault(name, []).append(value)
-        elif name in given:
+            data.setdefault(name, []).append(value)
+        elif name in data:
             raise InvalidInputError(f"{name} is given twice", kind="bad-request")
         else:
-            given[name] = value
+            data[name] = value
     try:
-        found: Any = msgspec.convert(given, described(wanted), strict=False)
+        found: Any = msgspec.convert(data, described(wanted), strict=False)
     except msgspec.ValidationError as exc:
         known = ", ".join(field.encode_name for field in msgspec.structs.fields(wanted))
         raise InvalidInputError(f"the query is wrong: {exc}", kind="bad-request", hint=f"it takes {known}") from exc
-    for name in given:
+    for name in data:
         if getattr(found, name) is None:
             raise InvalidInputError(f"{name} is null; leave it out instead", kind="bad-request")
     return found

@@ -133,21 +133,21 @@ class VerbRequest(msgspec.Struct, frozen=True):
     def now(self) -> int:
         return self.server.clock()
 
-    def kwargs(self, asked: msgspec.Struct, **renamed: str) -> dict[str, Any]:
+    def kwargs(self, struct: msgspec.Struct, **renamed: str) -> dict[str, Any]:
         """The fields of a query or body as keyword arguments; `renamed` maps a field to another keyword. Times are
         parsed, an empty `by` becomes the key's name, and other empty fields are left out, so that the verb's default
         applies."""
-        found: dict[str, Any] = {}
-        for field in msgspec.structs.fields(asked):
-            value = getattr(asked, field.name)
+        results: dict[str, Any] = {}
+        for field in msgspec.structs.fields(struct):
+            value = getattr(struct, field.name)
             if value in ("", None, ()) and value == field.default and field.name != "by":
                 continue
             if field.name in _TIMES:
                 value = time_of(value, self.now)
             elif field.name == "by":
                 value = value or self.key.name
-            found[renamed.get(field.name, field.name)] = value
-        return found
+            results[renamed.get(field.name, field.name)] = value
+        return results
 
     def session(self) -> Session[Any]:
         """The session that the path names, by name, id, or the start of its id."""

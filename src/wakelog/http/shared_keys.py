@@ -121,12 +121,12 @@ class SharedKeys(Keys):
 
     def revoke(self, name_or_id: str) -> Key:
         while True:
-            found = [(was, key) for was, key in self._shared.keys().items() if name_or_id in (key.name, key.id)]
-            if not found:
+            results = [(was, key) for was, key in self._shared.keys().items() if name_or_id in (key.name, key.id)]
+            if not results:
                 raise no_such_key(name_or_id)
-            if self._shared.drop_key(found[0][1], found[0][0]):  # fails if its use was noted meanwhile
+            if self._shared.drop_key(results[0][1], results[0][0]):  # fails if its use was noted meanwhile
                 self.refresh()
-                return found[0][1]
+                return results[0][1]
 
     def note_use(self) -> None:
         used, self._used = self._used, {}

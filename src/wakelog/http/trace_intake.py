@@ -64,8 +64,8 @@ class TraceIntake:
         try:
             self._check(scope, headers, media)
             document = _decode(await _receive(headers, receive), headers, media)
-            taken = await asyncio.to_thread(self._spool.take, document)
-            status, answer = 200, otlp.accepted_body(form, taken.rejected, taken.why)
+            spans = await asyncio.to_thread(self._spool.take, document)
+            status, answer = 200, otlp.accepted_body(form, spans.rejected, spans.why)
         except _RefusedError as exc:
             status, answer = exc.status, otlp.status_body(form, exc.code, str(exc))
         except (InvalidInputError, NotAllowedError) as exc:

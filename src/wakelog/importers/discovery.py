@@ -33,14 +33,14 @@ def find_transcripts(at: Path | None = None, *, since: int = 0, formats: Collect
     """The transcripts of every known program in a home folder, or of those with these `formats`, oldest first, without
     those older than `since`."""
     at = at or own_home()
-    found = []
+    results = []
     for each in all_formats():
         if formats and each.NAME not in formats:
             continue
         for path in each.find_in_home(at):
             if (one := _found(each.NAME, path)) is not None and one.changed >= since:
-                found.append(one)
-    return sorted(found, key=lambda f: (f.changed, str(f.path)))
+                results.append(one)
+    return sorted(results, key=lambda f: (f.changed, str(f.path)))
 
 
 def formats_of(program: str) -> list[str]:

@@ -54,7 +54,7 @@ class Format(Protocol):
     TITLE: str
     """The program's usual name."""
 
-    def recognises(self, found: Sample) -> bool:
+    def recognises(self, sample: Sample) -> bool:
         """Whether a file with this beginning has this format."""
         ...
 
@@ -88,15 +88,15 @@ def detect_format(path: Path) -> Format:
     raise _unknown_format(start)
 
 
-def _unknown_format(found: Sample) -> UnsupportedError:
+def _unknown_format(sample: Sample) -> UnsupportedError:
     problem = "is not a transcript of a known format"
     hint = f"supported are wakelog bundles and {', '.join(sorted(FORMATS))}"
-    if not found.start.strip():
+    if not sample.start.strip():
         problem, hint = "is empty", "an agent may not have written to it yet; import it again later"
-    elif found.start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    elif sample.start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         problem = "is UTF-16 text, and transcripts are UTF-8"
-        hint = f"convert a copy of it: iconv -f UTF-16 -t UTF-8 {shlex.quote(str(found.path))}"
-    elif any("body_hash" in line or str(line.get("schema", "")).startswith("wakelog.") for line in found.lines):
+        hint = f"convert a copy of it: iconv -f UTF-16 -t UTF-8 {shlex.quote(str(sample.path))}"
+    elif any("body_hash" in line or str(line.get("schema", "")).startswith("wakelog.") for line in sample.lines):
         problem = "is what wakelog wrote for programs to read, and cannot be imported"
         hint = "export the session as a bundle: wakelog export SESSION -o FILE.wakelog"
-    return UnsupportedError(f"{found.path} {problem}", kind="unknown-format", hint=hint)
+    return UnsupportedError(f"{sample.path} {problem}", kind="unknown-format", hint=hint)

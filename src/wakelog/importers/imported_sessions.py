@@ -22,20 +22,20 @@ def session_of_file(store: Store, path: Path) -> SessionId:
     heads = (transcript.head for transcript in format.transcripts(path))
     # A file may hold thousands of sessions; to say that it holds many, a few are enough.
     names = {session_name(store, h.agent, h.origin, h.name): h for h in itertools.islice(heads, MANY + 1)}
-    found = [name for name in names if store.is_open(name)]
-    if not found:
+    results = [name for name in names if store.is_open(name)]
+    if not results:
         raise NotFoundError(
             f"{path} is a transcript of {format.TITLE} that is not in this store",
             kind="session-not-found",
             hint=f"wakelog import {shlex.quote(str(path))}",
         )
-    if len(found) > 1:
+    if len(results) > 1:
         raise NotFoundError(
-            f"{path} holds more than one session: {', '.join(found[:MANY])}{' …' if len(found) > MANY else ''}",
+            f"{path} holds more than one session: {', '.join(results[:MANY])}{' …' if len(results) > MANY else ''}",
             kind="ambiguous-session",
             hint="name one of them",
         )
-    return store.find(found[0])
+    return store.find(results[0])
 
 
 def name_of_origin(store: Store, text: str) -> str:

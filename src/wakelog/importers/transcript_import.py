@@ -94,7 +94,7 @@ def import_transcript(
             continue
 
         def attempt(transcript: Transcript = transcript, stat: tuple[int, int] = stat) -> SessionWriter:
-            """Starts over each time: whoever wrote in between may have imported the same records."""
+            """Starts over each time: another writer may have imported the same records in between."""
             writer = _writer(store, transcript, format=found.NAME, source=str(path), stat=stat, dry_run=dry_run)
             writer.observed, writer.again = ObservedCalls(changes or {}, ran), again
             # An adapter's session is continued by its program, so it is never closed as idle.

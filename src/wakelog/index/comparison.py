@@ -1,9 +1,9 @@
 """Checks an index against the log: the log is projected again, and the two results are compared row by row.
 
-An index is a cache without hashes, so anybody who can write it can forge a row. Only the log can show that. The second
-projection is a temporary file. An index in a file is compared by its views, row by row as they are read. An index in a
-shared database has no views, so there the tables are compared, a session at a time. The numbers of sessions differ
-between two projections: they are left out, or replaced by the ids.
+An index is a cache without hashes, so every process that can write it can forge a row. Only the log can show that. The
+second projection is a temporary file. An index in a file is compared by its views, row by row as they are read. An
+index in a shared database has no views, so there the tables are compared, a session at a time. The numbers of sessions
+differ between two projections: they are left out, or replaced by the ids.
 """
 
 from __future__ import annotations
@@ -73,25 +73,25 @@ def _file_differences(index: Index, fresh: Index) -> Iterator[tuple[str, str]]:
     for _ in range(TRIES):
         index.catch_up()
         fresh.catch_up()
-        with index.reading() as kept, fresh.reading() as made:
-            if _cursor(kept) == _cursor(made):
-                yield from _compared(kept, made)
+        with index.reading() as connection, fresh.reading() as made:
+            if _cursor(connection) == _cursor(made):
+                yield from _compared(connection, made)
                 return
 
 
 def _shared_differences(index: Index, fresh: Index) -> Iterator[tuple[str, str]]:
     """What differs twice in a row at the same head of its session. In a shared database the cursors can differ although
     the content does not, so they cannot show that both are at the same moment."""
-    found: set[tuple[str, str, int]] | None = None
+    results: set[tuple[str, str, int]] | None = None
     for _ in range(2):
         index.catch_up()
         fresh.catch_up()
-        with index.reading() as kept, fresh.reading() as made:
-            now = set(_compared_tables(kept, made))
-        found = now if found is None else found & now
-        if not found:
+        with index.reading() as connection, fresh.reading() as made:
+            now = set(_compared_tables(connection, made))
+        results = now if results is None else results & now
+        if not results:
             return
-    for session, what, _ in sorted(found or ()):
+    for session, what, _ in sorted(results or ()):
         yield session, what
 
 
@@ -104,36 +104,36 @@ def _cursor(db: Connection) -> str:
     return str(db.execute("select m.cursor from wl_meta m").get)
 
 
-def _compared(kept: Connection, made: Connection) -> Iterator[tuple[str, str]]:
-    if _kept(kept) != _kept(made):
+def _compared(connection: Connection, made: Connection) -> Iterator[tuple[str, str]]:
+    if _kept(connection) != _kept(made):
         yield "", "kept totals"
-    for here, there in _pairs(kept, made, _SESSIONS, ()):
+    for here, there in _pairs(connection, made, _SESSIONS, ()):
         if here != there:
             # From here on the two lists are not aligned. One name is enough: the index is rebuilt anyway.
             yield str((here or there)[0]), "sessions"
             return
         session = here[0]
         for what, query in _PARTS.items():
-            if any(ours != theirs for ours, theirs in _pairs(kept, made, query, (session,))):
+            if any(ours != theirs for ours, theirs in _pairs(connection, made, query, (session,))):
                 yield session, what
 
 
-def _pairs(kept: Connection, made: Connection, query: str, values: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
-    return itertools.zip_longest(*(iter(db.execute(query, values).fetchone, None) for db in (kept, made)))
+def _pairs(connection: Connection, made: Connection, query: str, values: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
+    return itertools.zip_longest(*(iter(db.execute(query, values).fetchone, None) for db in (connection, made)))
 
 
-def _compared_tables(kept: Connection, made: Connection) -> Iterator[tuple[str, str, int]]:
+def _compared_tables(connection: Connection, made: Connection) -> Iterator[tuple[str, str, int]]:
     """(session, which table, where the log has the session)."""
-    if _kept(kept) != _kept(made):
+    if _kept(connection) != _kept(made):
         yield "", "kept totals", 0
-    here, there = _sessions(kept), _sessions(made)
+    here, there = _sessions(connection), _sessions(made)
     for session in {*here, *there}:
         if session not in here or session not in there:
             yield session, "session", there.get(session, (0, 0))[1]
             continue
         (ours, _), (theirs, head) = here[session], there[session]
         for what, query in _TABLES.items():
-            if _rows(kept, query, ours) != _rows(made, query, theirs):
+            if _rows(connection, query, ours) != _rows(made, query, theirs):
                 yield session, what, head
 
 

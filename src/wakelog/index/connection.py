@@ -42,7 +42,7 @@ class Damaged(Exception):
     """The index has something that it cannot have written, or lacks a table. It must be rebuilt."""
 
 
-class Overtaken(Exception):
+class ProjectionConflict(Exception):
     """Another process projected the same changes at the same time. Nothing was written; try again."""
 
 

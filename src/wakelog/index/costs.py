@@ -204,20 +204,20 @@ def _check_grouping(by: str) -> None:
         )
 
 
-def _in_order(found: list[tuple[Any, ...]], by: str) -> Iterator[CostRow]:
+def _in_order(results: list[tuple[Any, ...]], by: str) -> Iterator[CostRow]:
     """The most expensive first; turns in order."""
     if by == "turn":
-        for top, turn, *amounts in sorted(found):
+        for top, turn, *amounts in sorted(results):
             yield CostRow(f"{top}@{turn}", *amounts)
     else:
-        for key, _, *amounts in sorted(found, key=lambda row: (-row[4], -row[3], -row[5], row[0])):
+        for key, _, *amounts in sorted(results, key=lambda row: (-row[4], -row[3], -row[5], row[0])):
             yield CostRow(key, *amounts)
 
 
-def _days(found: list[tuple[Any, ...]], utc: bool) -> Iterator[CostRow]:
+def _days(results: list[tuple[Any, ...]], utc: bool) -> Iterator[CostRow]:
     """Days from quarters of an hour: the days of every time zone consist of whole quarters."""
     days: dict[str, list[int]] = {}
-    for _, quarter, *amounts in found:
+    for _, quarter, *amounts in results:
         day = day_of(of_quarter(quarter), utc)
         days[day] = [a + b for a, b in zip(days.get(day, (0, 0, 0, 0, 0)), amounts, strict=True)]
     for day in sorted(days):

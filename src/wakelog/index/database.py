@@ -173,7 +173,7 @@ class Database:
 
     # Forking
 
-    def hang_up(self) -> None:
+    def disconnect_all(self) -> None:
         """Closes all connections to the file; they are opened again when needed. None may be in use."""
         if self.path is not None:
             self._drop_idle()
@@ -337,10 +337,10 @@ class Database:
         if self.path is None:
             return None
         try:
-            found = os.stat(self.path)
+            stat = os.stat(self.path)
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return stat.st_dev, stat.st_ino
 
     def _uri(self) -> str:
         return self._name if self.path is None else self.path.absolute().as_uri()

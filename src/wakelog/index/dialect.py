@@ -106,7 +106,7 @@ def to_stored(value: Any) -> Any:
 def from_stored(value: Any) -> Any:
     """The original of a stored value."""
     if type(value) is str and "\1" in value:
-        return re.sub("\1([\1\2])", lambda found: "\0" if found[1] == "\1" else "\1", value)
+        return re.sub("\1([\1\2])", lambda match: "\0" if match[1] == "\1" else "\1", value)
     return value
 
 
@@ -179,9 +179,9 @@ def _translate(sql: str) -> tuple[str, tuple[str, ...]]:
     return re.sub(r"\bwl_(?=\w)", "wi_", sql), types
 
 
-def _rows_of(found: re.Match[str]) -> str:
-    columns = ", ".join(TABLES[found[2]].columns)
-    return f"{found[1]} (select {columns} from {found[2]} where ns = $1::text)"
+def _rows_of(match: re.Match[str]) -> str:
+    columns = ", ".join(TABLES[match[2]].columns)
+    return f"{match[1]} (select {columns} from {match[2]} where ns = $1::text)"
 
 
 def bind_values(sql: str, values: Sequence[Any] | Mapping[str, Any], ns: str) -> tuple[str, list[Any]]:

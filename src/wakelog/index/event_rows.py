@@ -25,7 +25,6 @@ from wakelog.index.event_texts import UNREADABLE, PayloadReader
 from wakelog.index.facets import (
     EARLY_WORDS,
     Facets,
-    as_int,
     as_json,
     decision_of,
     facets_of,
@@ -44,7 +43,7 @@ from wakelog.model.json_fields import as_text
 from wakelog.model.records import Commit, Header
 from wakelog.model.trust import FAR_REACHING, distrust
 from wakelog.model.turns import count_event
-from wakelog.model.values import Value
+from wakelog.model.values import Value, as_int
 from wakelog.state.patch import apply_op, tokens_of
 
 PARTS = ("goal", "labels", "pending_actions", "last_error", "budget", "flags", "turn", "view")

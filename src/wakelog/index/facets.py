@@ -10,7 +10,6 @@ contents. Only its first TEXT_MAX characters are kept. The *summary* is one shor
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
@@ -20,7 +19,8 @@ from wakelog.model.document import agent_ops
 from wakelog.model.events import KINDS
 from wakelog.model.json_fields import as_text
 from wakelog.model.parts import content_text
-from wakelog.model.values import Value
+from wakelog.model.short_text import cut
+from wakelog.model.values import Value, as_int
 
 TEXT_MAX = 16 * 1024
 """How many characters of an event can be searched."""
@@ -38,7 +38,6 @@ _FREE_OUTCOMES = frozenset({"session.closed", "subagent.returned"})
 """Kinds whose outcome is free text: after an erasure it is not known whether it was the default."""
 _COMPLETE = _FREE_OUTCOMES | {"turn.ended"}
 """Kinds whose default outcome is `completed`."""
-_INT_MAX = 2**63 - 1
 
 # Fields with positions, ids, hashes, numbers or copies of other texts.
 _UNSAID = frozenset((
@@ -303,11 +302,7 @@ def one_line(text: str) -> str:
     is_one = line.isprintable() and "  " not in line and not line.startswith(" ") and not line.endswith(" ")
     if not is_one:  # blanks other than a single space are not printable
         line = " ".join(text[: 4 * SUMMARY_MAX].split())
-    return line if len(line) <= SUMMARY_MAX else line[: SUMMARY_MAX - 1] + "…"
-
-
-def as_int(value: Any) -> int:
-    return value if type(value) is int and 0 <= value <= _INT_MAX else 0
+    return cut(line, SUMMARY_MAX)
 
 
 def as_json(value: Value) -> str | None:

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from wakelog.errors import WakelogError
-from wakelog.index.connection import Connection, Damaged, Overtaken
+from wakelog.index.connection import Connection, Damaged, ProjectionConflict
 from wakelog.index.index import Index
 from wakelog.model.ids import SessionId
 
 COLUMNS = 17
-_FAILURES = (Damaged, Overtaken, WakelogError)
+_FAILURES = (Damaged, ProjectionConflict, WakelogError)
 _NUMBER = "select s.no from wl_session s where s.id = ?"
 _LOAD = """
 select f.no, f.rules, f.kind, f.seq, f.block, f.start, f.stop, f.reason_seq, f.reason_block, f.reason_start,

@@ -9,7 +9,7 @@ up to date from its own watermark, in batches of one transaction; then the curso
 between loses at most one batch. Several processes may do this at once. Each batch is made under the write lock; a
 process that finds a moved cursor starts again and skips what is already projected.
 
-**Words** of a file follow when somebody searches (word_backlog.py): other questions do not wait for them.
+**Words** of a file are indexed by the first search (word_backlog.py): other questions do not wait for them.
 
 **The same log?** A log file may have been restored from a backup. When the index is opened, it looks for the newest
 commit it has read. If the log does not have that commit, the index is rebuilt.
@@ -27,7 +27,7 @@ import msgspec
 
 from wakelog.engine import Engine, FeedChange
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
-from wakelog.index.connection import Connection, Damaged, IndexPlace, Overtaken
+from wakelog.index.connection import Connection, Damaged, IndexPlace, ProjectionConflict
 from wakelog.index.database import Database
 from wakelog.index.questions import Queries
 from wakelog.index.results import AsOf, Table
@@ -173,17 +173,17 @@ class Index(Queries):
                 try:
                     if not self._project(moment, news, end, progress):
                         continue
-                except Overtaken:
+                except ProjectionConflict:
                     continue
                 moment = self._now()
             if not moment.is_clean:
                 self._database.scrub()
             return moment.as_of
 
-    def _moment(self, db: Connection) -> ReadSoFar:
-        return read_so_far(db)
+    def _moment(self, db: Connection) -> ReadProgress:
+        return read_progress(db)
 
-    def _now(self) -> ReadSoFar:
+    def _now(self) -> ReadProgress:
         with self._database.reading() as db:
             return self._moment(db)
 
@@ -227,7 +227,7 @@ class Index(Queries):
                 return news, end
 
     def _project(
-        self, since: ReadSoFar, news: dict[SessionId, Seq], end: FeedChange, progress: Progress | None
+        self, since: ReadProgress, news: dict[SessionId, Seq], end: FeedChange, progress: Progress | None
     ) -> bool:
         """Projects all sessions with new commits; False if another process did so, or rebuilt the index."""
         from wakelog.index.projector import Projector
@@ -329,7 +329,7 @@ class RebuildOnce:
         return True
 
 
-class ReadSoFar(msgspec.Struct, frozen=True):
+class ReadProgress(msgspec.Struct, frozen=True):
     """How far the index has read, which index it is, and whether its files are free of removed content."""
 
     as_of: AsOf
@@ -337,12 +337,12 @@ class ReadSoFar(msgspec.Struct, frozen=True):
     is_clean: bool
 
 
-def read_so_far(db: Connection) -> ReadSoFar:
+def read_progress(db: Connection) -> ReadProgress:
     row: Any = db.execute(_MOMENT).fetchone()
     if row is None:
         raise Damaged("wl_meta is empty")
     cursor, at, damaged, made, is_dirty = row
-    return ReadSoFar(AsOf(cursor, at, damaged), made, not is_dirty)
+    return ReadProgress(AsOf(cursor, at, damaged), made, not is_dirty)
 
 
 FAR_BEHIND = 100

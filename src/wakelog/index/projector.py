@@ -31,7 +31,6 @@ from wakelog.index import view
 from wakelog.index.connection import Connection
 from wakelog.index.event_rows import PARTS, SessionProjection, encode_carried
 from wakelog.index.event_texts import UNREADABLE
-from wakelog.index.facets import as_int
 from wakelog.index.pruned_rows import keep_deleted
 from wakelog.index.read_ahead import SESSIONS_AHEAD, ReadAheadEngine
 from wakelog.index.rows import OPEN_END, Batch, ProjectionState, SessionRow
@@ -39,6 +38,7 @@ from wakelog.log.reader import Segment, fold_at, lineage
 from wakelog.model.ids import Seq, SessionId, root_of
 from wakelog.model.json_fields import as_text
 from wakelog.model.records import GENESIS, ForkPoint, Head
+from wakelog.model.values import as_int
 
 EXPECTED = 500
 """How many sessions' rows are read together."""

@@ -1,7 +1,7 @@
 -- The index: everything here was read from the log and can be read again. Bump SCHEMA_VERSION in database.py with every
 -- change, also when the same log should now give other rows: an index of another version is thrown away.
 --
--- The tables are called wl_… and are nobody's business. What people ask is the views below, described in
+-- The tables are called wl_… and are internal. Queries use the views below, described in
 -- docs/reference/views.md; sql.py lets them read nothing else. The prefix matters: see there.
 --
 -- `session` is the session's number in wl_session. Times are microseconds since the epoch; `occurred` is when the
@@ -14,7 +14,7 @@ create table wl_meta (
     seq     integer not null,
     hash    blob not null,
     at      integer not null,   -- the time of the newest event
-    made    blob not null,      -- tells this index from the one before, if it was made anew
+    made    blob not null,      -- tells this index from the one before, if it was rebuilt
     removed integer not null,   -- how often something was taken out
     clean   integer not null    -- how much of that is known to have left no bytes in the files
 ) strict;

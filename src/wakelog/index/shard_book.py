@@ -135,11 +135,11 @@ def rows(db: SharedConnection) -> dict[int, ShardRow]:
 def take(db: SharedConnection, shard: int, owner: str) -> ShardRow | None:
     """Makes `owner` the owner of a shard; None if another process is. Reads first, because taking a row waits for its
     writer."""
-    held = rows(db).get(shard)
-    if held is not None and held.owner not in ("", owner):
+    row = rows(db).get(shard)
+    if row is not None and row.owner not in ("", owner):
         return None
-    found = db.fetch(_TAKE, shard, owner, LEASE_MS)
-    return ShardRow(*found[0]) if found else None
+    results = db.fetch(_TAKE, shard, owner, LEASE_MS)
+    return ShardRow(*results[0]) if results else None
 
 
 def begin(db: SharedConnection, row: ShardRow) -> bool:

@@ -24,8 +24,8 @@ import msgspec
 from wakelog.engine import Engine, FeedChange
 from wakelog.errors import UnavailableError
 from wakelog.index import shard_book
-from wakelog.index.connection import Connection, Overtaken
-from wakelog.index.index import FEED_PAGE, Progress, ReadSoFar, RebuildOnce, read_so_far
+from wakelog.index.connection import Connection, ProjectionConflict
+from wakelog.index.index import FEED_PAGE, Progress, ReadProgress, RebuildOnce, read_progress
 from wakelog.index.projector import Projector
 from wakelog.index.read_ahead import reading_ahead
 from wakelog.index.results import AsOf
@@ -56,9 +56,9 @@ class ShardedIndex(SharedIndex):
 
     # Asking
 
-    def _moment(self, db: Connection) -> ReadSoFar:
+    def _moment(self, db: Connection) -> ReadProgress:
         assert isinstance(db, SharedConnection)
-        known, rows = read_so_far(db), shard_book.rows(db)
+        known, rows = read_progress(db), shard_book.rows(db)
         cursor = self._feeds.cursor_at({row.shard: row.place for row in rows.values()})
         at = max((row.at for row in rows.values()), default=0)
         return msgspec.structs.replace(known, as_of=AsOf(cursor, at, known.as_of.damaged))
@@ -168,7 +168,7 @@ class ShardedIndex(SharedIndex):
                         end = page[-1]
                         mark = self._mark(projector, FeedChange(end.session, end.seq, ""))
                         shard_book.move(db, row, projector.newest, end.place, mark)
-            except Overtaken:
+            except ProjectionConflict:
                 return
 
     def _number(self) -> int:

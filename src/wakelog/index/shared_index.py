@@ -26,7 +26,7 @@ from wakelog.engines.postgres import PostgresEngine, distribution
 from wakelog.engines.postgres.errors import translate_error
 from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError, WakelogError
 from wakelog.index import dialect
-from wakelog.index.connection import Damaged, Overtaken, Values
+from wakelog.index.connection import Damaged, ProjectionConflict, Values
 from wakelog.index.database import SCHEMA_VERSION
 from wakelog.index.index import Index
 from wakelog.index.results import Table
@@ -293,7 +293,7 @@ class SharedDatabase:
         except asyncpg.DataError as exc:
             raise InvalidInputError(f"the database cannot answer this query: {exc}") from exc
         except _OVERTAKEN as exc:
-            raise Overtaken(str(exc)) from exc
+            raise ProjectionConflict(str(exc)) from exc
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as exc:
             raise self._translate(exc) from exc
 

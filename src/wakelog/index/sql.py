@@ -1,6 +1,6 @@
 """Read-only SQL over the documented views (docs/reference/views.md).
 
-The statement comes from somebody else, perhaps a model. So it runs on a connection that can only read the views:
+The statement may come from a model. So it runs on a connection that can only read the views:
 
 - opened read-only, with `query_only`, `defensive` and an untrusted schema; no attached databases, no extensions;
 - an authoriser that allows it to select, call functions, recurse, and read the views and their tables through them; not
@@ -9,7 +9,7 @@ The statement comes from somebody else, perhaps a model. So it runs on a connect
 
 SQLite tells the authoriser through which view a table is read. But it says the same for a common table expression with
 a view's name: `with events as (select * from wl_event) …` would pass. So the text must not contain the names of our
-tables at all. They are called wl_…, which nobody writes by accident, and SQL has no other way to spell a name.
+tables at all. They are called wl_…, which is never written by accident, and SQL has no other way to spell a name.
 """
 
 from __future__ import annotations

@@ -105,33 +105,33 @@ class StepRows:
         if facets.action:
             digest = as_text(body.get("input_hash"))[:INPUT_DIGITS] or _digest(given)
             paths = (*subject.written, *subject.read)[:PATHS_MAX]
-            asked = AskedStep(seq, subject.label, subject.target, subject.act, digest, paths, trust)
-            self._carried.asked[facets.action] = asked
+            question = AskedStep(seq, subject.label, subject.target, subject.act, digest, paths, trust)
+            self._carried.asked[facets.action] = question
 
     def _answer(
         self, header: Header, body: dict[str, Value], facets: Facets, occurred: int, trust: int, duration_us: int
     ) -> None:
         waiting = self._carried.asked
-        asked = waiting.get(facets.action) if body.get("retry") else waiting.pop(facets.action, None)
-        if asked is None:  # its request was pruned, or is in another session
-            asked = AskedStep(header.cause or header.seq, facets.tool, "", "run", "", (), 0)
-        if not asked.label or asked.label.startswith("wakelog"):
+        question = waiting.get(facets.action) if body.get("retry") else waiting.pop(facets.action, None)
+        if question is None:  # its request was pruned, or is in another session
+            question = AskedStep(header.cause or header.seq, facets.tool, "", "run", "", (), 0)
+        if not question.label or question.label.startswith("wakelog"):
             return
-        seq, outcome, trust, signature = header.seq, facets.outcome, max(asked.trust, trust), ""
+        seq, outcome, trust, signature = header.seq, facets.outcome, max(question.trust, trust), ""
         if outcome in FAILURES:
             type_, message = failure_of(body.get("error"))
             default = "timed_out" if outcome == "timed_out" else ""
             signature = _signature(type_ or default, message) if "$erased" not in body else ""
             self._touch("error", signature, "met", seq, occurred, trust)
-            for path in asked.paths:
+            for path in question.paths:
                 self._touch("file", path, "failed", seq, occurred, trust)
-        elif asked.act == "write" and outcome == "succeeded":
-            for path in asked.paths:
+        elif question.act == "write" and outcome == "succeeded":
+            for path in question.paths:
                 self._touch("file", path, "wrote", seq, occurred, trust)
-        where = (self._session, seq, asked.seq, header.turn, header.attempt)
-        what = (asked.label, asked.target[:TARGET_MAX], asked.act, outcome, asked.input, signature)
+        where = (self._session, seq, question.seq, header.turn, header.attempt)
+        what = (question.label, question.target[:TARGET_MAX], question.act, outcome, question.input, signature)
         self._batch.added["wl_step"].append((*where, *what, duration_us, occurred, trust))
-        self._count(header, phase_of(asked.act), outcome, duration_us)
+        self._count(header, phase_of(question.act), outcome, duration_us)
 
     def _count(self, header: Header, phase: int, outcome: str, duration_us: int) -> None:
         here = (header.turn, header.attempt, phase)

@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import Any
 
 from wakelog.engine import Engine
-from wakelog.index.facets import as_int
 from wakelog.index.rows import OPEN_END, Batch, Range
 from wakelog.log.reader import Segment, rewind_at
 from wakelog.model.ids import Seq
+from wakelog.model.values import as_int
 
 _REWIND = "select w.back_to, w.under from wl_rewind w where w.session = ? and w.seq = ?"
 _REWOUND = "insert into wl_rewind values (?, ?, ?, ?)"

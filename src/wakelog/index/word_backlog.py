@@ -92,7 +92,7 @@ class WordBacklog:
 
 def _texts(commit: Commit, payloads: PayloadReader) -> list[tuple[Seq, str, bool]]:
     """The texts of a commit's events, every byte verified, and whether each is all that a model could read. None if the
-    commit was altered; then its first event is told as not whole."""
+    commit was altered; then its first event is reported as incomplete."""
     out = []
     try:
         headers, _ = check_commit(commit)

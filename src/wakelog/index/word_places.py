@@ -60,18 +60,20 @@ class WordPlaces(msgspec.Struct, frozen=True):
         asked = {text: words_inside(text) for text in texts}
         if not all(asked.values()):
             return None
-        found: list[tuple[Seq, str]] = []
+        results: list[tuple[Seq, str]] = []
         try:
             with self.index.reading() as db:
                 spans, worded, _ = _read(db, self.session)
                 upto = min(upto, worded)
                 for holder, first, last in spans:
                     span = (holder, first, min(last, upto))
-                    found += [(seq, "") for seq in _partly_worded(db, *span, limit)]
-                    found += [(seq, text) for text, words in asked.items() for seq in _worded(db, words, *span, limit)]
+                    results += [(seq, "") for seq in _partly_worded(db, *span, limit)]
+                    results += [
+                        (seq, text) for text, words in asked.items() for seq in _worded(db, words, *span, limit)
+                    ]
         except (Damaged, WakelogError):  # the answer does not depend on an index
             return None
-        return sorted(found), upto
+        return sorted(results), upto
 
 
 def find_word_places(index: Index, session: SessionId) -> WordPlaces | None:

@@ -45,7 +45,7 @@ _THROWN_AWAY: Final = re.compile(
     r"|(?:^|/)(?:node_modules|__pycache__|\.next|\.turbo|\.cache|\.local/(?:state|share))/"
 )
 """What a shell writes for itself: in a directory for temporary files, for installed programs or for their state, a log,
-only in a variable, or made anew by each build."""
+only in a variable, or rebuilt by each build."""
 _AGENTS_OWN: Final = re.compile(
     r"(?:^~|[/\\](?:Users|home)[/\\][^/\\]+|^/root)[/\\]"
     r"(?:\.claude[/\\](?:plans|projects|todos)|\.gemini[/\\](?:antigravity[\w-]*|tmp)|\.cursor[/\\](?:plans|projects)"
@@ -138,9 +138,9 @@ def _changed_by(call: Did) -> list[str]:
     return patched_files(line) or ["(a file)"]
 
 
-def _listed_files(given: dict[str, Value]) -> list[str]:
+def _listed_files(data: dict[str, Value]) -> list[str]:
     """The files that a list of edits names."""
-    edits = [edit for value in given.values() if isinstance(value, list) for edit in value if isinstance(edit, dict)]
+    edits = [edit for value in data.values() if isinstance(value, list) for edit in value if isinstance(edit, dict)]
     return list(dict.fromkeys(str(edit[name]) for edit in edits for name in PATHS if isinstance(edit.get(name), str)))
 
 
@@ -155,5 +155,5 @@ def is_scratch(call: Did) -> bool:
 
 def target_of(call: Did) -> str:
     """The file that a call was to change, whether it did or not; empty if it names none."""
-    given = call.input if isinstance(call.input, dict) else {}
-    return next((str(given[name]) for name in PATHS if isinstance(given.get(name), str)), "")
+    data = call.input if isinstance(call.input, dict) else {}
+    return next((str(data[name]) for name in PATHS if isinstance(data.get(name), str)), "")

@@ -38,10 +38,10 @@ def still_runs(output: str) -> bool:
 def with_later_output(call: Did, later: Iterable[Did]) -> tuple[Did, Did]:
     """A call with the output of the `later` calls that ask for the rest of it, and the call that tells its end: the
     last one of these, or the call itself."""
-    found = (_ID.search(call.output[:HEAD]) or _ID.search(call.output[-HEAD:])) if still_runs(call.output) else None
-    if found is None:
+    match = (_ID.search(call.output[:HEAD]) or _ID.search(call.output[-HEAD:])) if still_runs(call.output) else None
+    if match is None:
         return call, call
-    asked = [other for other in later if _asks_for(other, found["id"])]
+    asked = [other for other in later if _asks_for(other, match["id"])]
     if not asked:
         return call, call
     output = "\n".join(_RUNS.sub(" ", _ID.sub(" ", each.output)) for each in asked[:-1])
@@ -51,6 +51,6 @@ def with_later_output(call: Did, later: Iterable[Did]) -> tuple[Did, Did]:
 def _asks_for(call: Did, id: str) -> bool:
     """Whether a call asks for the output of a command: by its id, or in a file that is named after it. An id may be a
     small number, which other arguments have too."""
-    given = call.input if isinstance(call.input, dict) else {}
-    is_named = any(str(value) == id for name, value in given.items() if name.lower().endswith("id"))
-    return is_named or any(isinstance(value, str) and f"/{id}.output" in value for value in given.values())
+    data = call.input if isinstance(call.input, dict) else {}
+    is_named = any(str(value) == id for name, value in data.items() if name.lower().endswith("id"))
+    return is_named or any(isinstance(value, str) and f"/{id}.output" in value for value in data.values())

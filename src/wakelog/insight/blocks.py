@@ -78,7 +78,7 @@ class TextSpan(msgspec.Struct, frozen=True, gc=False, order=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What a rule found: positions only. Whoever shows it reads the words from the log."""
+    """What a rule found: positions only. The surfaces read the words from the log."""
 
     kind: str
     span: TextSpan

@@ -81,13 +81,13 @@ def candidates_in(
     for place, said in enumerate(blocks):
         if isinstance(said, SpokenText) and said.who != "user" and is_english(said.text) and not _is_digest(said):
             text = _Text(turn, place, said)
-            found = sorted(text.candidates(), key=lambda c: (-c.score, c.sentence.start))
-            yield from found[: text.most]
+            candidates = sorted(text.candidates(), key=lambda c: (-c.score, c.sentence.start))
+            yield from candidates[: text.most]
 
 
-def _is_digest(said: SpokenText) -> bool:
+def _is_digest(spoken: SpokenText) -> bool:
     """Whether a harness asked for this summary of the whole conversation, to go on with less text."""
-    return said.text.lstrip().startswith(("<analysis>", "<summary>"))
+    return spoken.text.lstrip().startswith(("<analysis>", "<summary>"))
 
 
 def stems_of(text: str) -> frozenset[str]:
@@ -115,12 +115,12 @@ class _Turn:
 class _Text:
     """One text of a turn, with the signs that all its sentences have."""
 
-    def __init__(self, turn: _Turn, place: int, said: SpokenText) -> None:
-        self.turn, self.place, self.said = turn, place, said
-        self.sentences = sentences_of(said.text)
-        self.is_long = len(said.text) > LONG_TEXT
+    def __init__(self, turn: _Turn, place: int, spoken: SpokenText) -> None:
+        self.turn, self.place, self.said = turn, place, spoken
+        self.sentences = sentences_of(spoken.text)
+        self.is_long = len(spoken.text) > LONG_TEXT
         self.is_last = place > turn.last_call
-        self.sums_up = self.is_last and said.who == "agent" and not turn.is_service
+        self.sums_up = self.is_last and spoken.who == "agent" and not turn.is_service
         self.after, self.steps = _effect_after(turn.blocks, turn.acts, place)
         self.before = _effect_before(turn.blocks, turn.acts, place)
         self.batch = sum(n < place for n in turn.acts)

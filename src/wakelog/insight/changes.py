@@ -77,7 +77,7 @@ SETBACKS: Final = frozenset(
 REPORTED: Final = frozenset({"reported", "reported same", "corrected"})
 SCORE_MIN: Final = 3
 SILENT_SCORE: Final = 2
-"""A change that nobody announces is less certain than all that are; it is not shown by default."""
+"""An unannounced change is less certain than an announced one; it is not shown by default."""
 WITHIN: Final = 8
 """How many calls there may be between a setback and what is done then."""
 TRIES_MANY: Final = 3
@@ -104,7 +104,7 @@ def find_changes(steps: Sequence[TurnStep], report: WorkReport | None) -> Iterat
         before = _tried_before(steps, n)
         is_first = step.act == "write" and not any(s.act == "write" for s in steps[:n])
         since = before + 1 if before is not None else 0 if report is not None and is_first else n
-        told = [t for s in steps[since : n + 1] for t in s.told()]
+        told = [t for s in steps[since : n + 1] for t in s.sentences()]
         signs, words = signs_of_words(told)
         signs |= _signs_of_calls(steps, before, n)
         if report is not None and is_first:
@@ -131,14 +131,14 @@ def find_changes(steps: Sequence[TurnStep], report: WorkReport | None) -> Iterat
         if span in quoted:
             continue
         quoted.add(span)
-        failed = _failed_before(steps, before, chain, is_told=bool(signs & {"gives up", "gave up before"}))
+        failed = _failed_before(steps, before, chain, is_announced=bool(signs & {"gives up", "gave up before"}))
         reason = cause_in(told, words)
         detail = "after a check" if failed and signs & {"failed check", "failed try"} else ""
         score = score if words or "same place" in signs else min(score, SILENT_SCORE)
         yield Finding("approach_change", span, reason, score, (step.call.seq, *failed), detail)
 
 
-def find_told_changes(blocks: Sequence[Block], report: WorkReport | None) -> Iterator[Finding]:
+def find_announced_changes(blocks: Sequence[Block], report: WorkReport | None) -> Iterator[Finding]:
     """Changes of approach in a turn without calls, by the agent's words alone: at most one for each text."""
     for said in blocks:
         if not isinstance(said, SpokenText) or said.who != "agent" or len(said.text) > TOLD_MAX:
@@ -159,9 +159,11 @@ def find_told_changes(blocks: Sequence[Block], report: WorkReport | None) -> Ite
             report = None
 
 
-def _failed_before(steps: Sequence[TurnStep], before: int | None, chain: set[int], *, is_told: bool) -> tuple[Seq, ...]:
+def _failed_before(
+    steps: Sequence[TurnStep], before: int | None, chain: set[int], *, is_announced: bool
+) -> tuple[Seq, ...]:
     """The call that failed, or that the agent says gave nothing: the first of those that failed in the same way."""
-    if before is None or not (steps[before].is_wrong or is_told):
+    if before is None or not (steps[before].is_wrong or is_announced):
         return ()
     method = method_of(steps[before].call)
     return (steps[min((k for k in chain if method_of(steps[k].call) == method), default=before)].call.seq,)
@@ -169,7 +171,7 @@ def _failed_before(steps: Sequence[TurnStep], before: int | None, chain: set[int
 
 def words_that_undo(step: TurnStep) -> Told | None:
     """The words with which a step takes something back."""
-    told = [t for t in step.told() if failure_cues.UNDOES.search(t[1].text) and not is_idle("undoes", t[1].text)]
+    told = [t for t in step.sentences() if failure_cues.UNDOES.search(t[1].text) and not is_idle("undoes", t[1].text)]
     return told[-1] if told else None
 
 
@@ -191,13 +193,13 @@ def _tried_before(steps: Sequence[TurnStep], n: int) -> int | None:
 
 def _chain(steps: Sequence[TurnStep], last: int | None) -> set[int]:
     """The failed steps in a row that end with this one."""
-    found: set[int] = set()
+    results: set[int] = set()
     for k in range(last if last is not None else -1, -1, -1):
         if steps[k].is_wrong:
-            found.add(k)
+            results.add(k)
         elif steps[k].act != "look":
             break
-    return found
+    return results
 
 
 def _signs_of_calls(steps: Sequence[TurnStep], before: int | None, n: int) -> set[str]:

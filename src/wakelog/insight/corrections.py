@@ -203,23 +203,25 @@ _SHORT: Final = re.compile(
 )
 
 
-def find_corrections(turn: TurnBlocks, heard: Sequence[HeardTurn]) -> Iterator[Finding]:
-    """The user's reaction to what the agent did before: at most one finding. `heard` are the turns before, the oldest
-    first."""
+def find_corrections(turn: TurnBlocks, past_turns: Sequence[HeardTurn]) -> Iterator[Finding]:
+    """The user's reaction to what the agent did before: at most one finding. `past_turns` start with the
+    oldest."""
     block, start, end = words_of(turn)
-    if block is None or not heard:
+    if block is None or not past_turns:
         return
     best: tuple[int, str, Sentence] | None = None
-    asked = last_agent_words(heard)
-    question = _Question(bool(ASKED.search(asked[-300:])), bool(ASKS_WHAT.search(asked[-TEXT_MAX:])), is_service(heard))
+    asked = last_agent_words(past_turns)
+    question = _Question(
+        bool(ASKED.search(asked[-300:])), bool(ASKS_WHAT.search(asked[-TEXT_MAX:])), is_service(past_turns)
+    )
     sentences = sentences_of(block.text[start:end])
     for place, piece in enumerate(sentences[:SENTENCES_MAX]):
         score, kind = max(_score_kinds(piece.text, place, question), default=(0, ""))
         if score and (best is None or score > best[0]):
             best = (score, kind, piece)
     if best is None or best[0] < _SCORE_MIN:
-        best = _reaction_by_place(turn, block.text[start:end], sentences, heard[-1])
-    if best is not None and best[1] != "failure_report" and is_repeated(block.text[start:end], heard):
+        best = _reaction_by_place(turn, block.text[start:end], sentences, past_turns[-1])
+    if best is not None and best[1] != "failure_report" and is_repeated(block.text[start:end], past_turns):
         return  # said before, and shown there
     if best is not None:
         score, kind, piece = best
@@ -254,8 +256,8 @@ def _reaction_by_place(
     user did not let run, or a mistake that the agent then admits."""
     error = ERROR_LINE.search(words[:TEXT_MAX]) if before.has_work else None
     if sentences and (error or _PASTED.match(words[:TEXT_MAX])):
-        told = next((s for s in sentences if error and s.start <= error.start() < s.end), sentences[0])
-        return _SCORE_MIN, "failure_report", told
+        sentence = next((s for s in sentences if error and s.start <= error.start() < s.end), sentences[0])
+        return _SCORE_MIN, "failure_report", sentence
     if sentences and _MOVES_ON.match(sentences[0].text):
         return None
     if sentences and before.is_rejected:

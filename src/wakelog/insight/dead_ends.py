@@ -42,7 +42,7 @@ SCORE_MIN: Final = 3
 READ_MAX: Final = 8
 """How many sentences of a text are read."""
 REPEAT_WITHIN: Final = 3
-"""How many texts and calls after a dead end the same one may be told again."""
+"""How many texts and calls after a dead end the same one may be repeated."""
 REPEATED_SHARE: Final = 0.4
 TRIES_MIN: Final = 2
 """How often a write must fail until its way is a dead end."""
@@ -67,19 +67,21 @@ _RUNS: Final = re.compile(r" (?:python[\d.]*|node|deno|ruby|perl|php|java|bash|s
 
 
 def find_dead_ends(
-    blocks: Sequence[Block], steps: Sequence[TurnStep], report: WorkReport | None, heard: Sequence[HeardTurn] = ()
+    blocks: Sequence[Block], steps: Sequence[TurnStep], report: WorkReport | None, past_turns: Sequence[HeardTurn] = ()
 ) -> Iterator[Finding]:
-    """The dead ends of a turn. A call that one is about is not given again. `heard` are the turns before."""
+    """The dead ends of a turn. A call that one is about is not given again."""
     known: set[int] = set()
-    told = list(_told(blocks))
+    findings = list(_stated_dead_ends(blocks))
     has_failed = report is not None and report.kind == "reported same" and bool(report.before.changed)
     if report is not None and has_failed and _is_left(blocks):
         yield Finding("dead_end", report.span, report.span, score=SCORE_MIN, calls=report.before.changed)
-        told = [found for found in told if found.calls]  # before its first call, the agent only says the same
-    for found in (*_failed_again(steps), *told, *_undone(steps, heard)):
-        if not known & set(found.calls):
-            known |= set(found.calls)
-            yield found
+        findings = [
+            finding for finding in findings if finding.calls
+        ]  # before its first call, the agent only says the same
+    for finding in (*_failed_again(steps), *findings, *_undone(steps, past_turns)):
+        if not known & set(finding.calls):
+            known |= set(finding.calls)
+            yield finding
 
 
 def _is_left(blocks: Sequence[Block]) -> bool:
@@ -89,7 +91,7 @@ def _is_left(blocks: Sequence[Block]) -> bool:
     return any(cue.search(s.text) for text in said for s in sentences_of(text)[:READ_MAX] for cue in cues_of_way)
 
 
-def _told(blocks: Sequence[Block]) -> Iterator[Finding]:
+def _stated_dead_ends(blocks: Sequence[Block]) -> Iterator[Finding]:
     """What the agent says it gives up."""
     last_place, last_words = -10, frozenset[str]()
     tried: Did | None = None
@@ -162,29 +164,29 @@ def _sentence_before(text: str, sentence: Sentence) -> Sentence | None:
     return next((s for s in reversed(sentences_of(text)) if s.end <= sentence.start), None)
 
 
-def _undone(steps: Sequence[TurnStep], heard: Sequence[HeardTurn]) -> Iterator[Finding]:
+def _undone(steps: Sequence[TurnStep], past_turns: Sequence[HeardTurn]) -> Iterator[Finding]:
     """What was changed, in this turn or in the same file before, and is taken back: the agent says so and what it does
     instead, or a command does it after a failure."""
     for n, step in enumerate(steps):
         words = words_that_undo(step)
         written = [s.call for s in steps[:n] if s.act == "write" and not s.is_wrong]
-        tried = [*_tried_earlier(step, words, heard), *(call.seq for call in written)]
+        tried = [*_tried_earlier(step, words, past_turns), *(call.seq for call in written)]
         is_silent = bool(written) and is_undo(step) and not step.said and steps[n - 1].is_wrong
         if step.act not in ("write", "run") or not tried or not (is_silent or (words and _goes_on(step, words[1]))):
             continue
-        if words and any(failure_cues.SLIP.search(t.text) for _, t in step.told()):
-            continue  # the way is the same, only written down anew
+        if words and any(failure_cues.SLIP.search(t.text) for _, t in step.sentences()):
+            continue  # the approach is the same, only written again
         undone = next((call.seq for call in reversed(written) if is_similar(call, step.call)), tried[-1])
         span = words[0].span(words[1].start, words[1].end) if words else TextSpan(step.call.seq, 0, 0, 0)
         detail = "" if words else "taken back"
         yield Finding("dead_end", span, span if words else None, SCORE_MIN, (undone, step.call.seq), detail)
 
 
-def _tried_earlier(step: TurnStep, words: Told | None, heard: Sequence[HeardTurn]) -> list[Seq]:
+def _tried_earlier(step: TurnStep, words: Told | None, past_turns: Sequence[HeardTurn]) -> list[Seq]:
     """The last changes of the turns before that changed the file of a step which says that it reverts something."""
     if words is None or not _REVERTS.search(words[1].text):
         return []
-    return [turn.changed[-1] for turn in heard if turn.changed and target_of(step.call) in turn.files]
+    return [turn.changed[-1] for turn in past_turns if turn.changed and target_of(step.call) in turn.files]
 
 
 def find_taken_back(blocks: Sequence[Block], before: HeardTurn | None) -> Iterator[Finding]:
@@ -193,8 +195,8 @@ def find_taken_back(blocks: Sequence[Block], before: HeardTurn | None) -> Iterat
     for block in blocks:
         if isinstance(block, Did):
             changed = (block.seq,) if files_of(block) else changed
-        elif changed and block.who == "user" and (found := _UNDO_COMMAND.match(block.text)):
-            span = block.span(found.start(1), found.end(1))
+        elif changed and block.who == "user" and (match := _UNDO_COMMAND.match(block.text)):
+            span = block.span(match.start(1), match.end(1))
             yield Finding("correction", span, score=SCORE_MIN)
             yield Finding("dead_end", span, None, SCORE_MIN, changed)
             changed = ()
@@ -203,7 +205,8 @@ def find_taken_back(blocks: Sequence[Block], before: HeardTurn | None) -> Iterat
 def _goes_on(step: TurnStep, undoes: Sentence) -> bool:
     """Whether the agent also says what it does instead of what it takes back."""
     return bool(_AND.search(undoes.text)) or any(
-        s != undoes and cues.COMMITS.search(s.text) and not failure_cues.UNDOES.search(s.text) for _, s in step.told()
+        s != undoes and cues.COMMITS.search(s.text) and not failure_cues.UNDOES.search(s.text)
+        for _, s in step.sentences()
     )
 
 
@@ -220,7 +223,7 @@ def _failed_again(steps: Sequence[TurnStep]) -> Iterator[Finding]:
             tries.pop(target, None)  # it was only a slip
     for failed in tries.values():
         if len({s.call.batch for s in failed}) >= TRIES_MIN:
-            words = next((t for s in failed for t in s.told() if failure_cues.FAILED.search(t[1].text)), None)
+            words = next((t for s in failed for t in s.sentences() if failure_cues.FAILED.search(t[1].text)), None)
             span = words[0].span(words[1].start, words[1].end) if words else TextSpan(failed[0].call.seq, 0, 0, 0)
             calls = tuple(s.call.seq for s in failed)
             yield Finding("dead_end", span, span if words else None, SCORE_MIN, calls, "" if words else "failed again")

@@ -28,15 +28,15 @@ SCORE_MIN: Final = -1
 
 
 def find_decisions(
-    turn: TurnBlocks, heard: Sequence[HeardTurn] = (), changes: frozenset[TextSpan] = frozenset()
+    turn: TurnBlocks, past_turns: Sequence[HeardTurn] = (), changes: frozenset[TextSpan] = frozenset()
 ) -> list[Finding]:
-    """The decisions of a turn, the most certain first. `heard` are the turns before it, the oldest first; `changes` are
-    the sentences that change the approach."""
+    """The decisions of a turn, the most certain first. `past_turns` start with the oldest; `changes` are the sentences
+    that change the approach."""
     kept: list[Candidate] = []
-    found = candidates_in(turn.blocks, is_service=is_service((*heard, heard_of(turn))), changes=changes)
-    answers = [stems for before in heard for stems in _answer_stems(before.agent)]
-    found = (_mark_repeated(c, answers) for c in found)
-    for candidate in sorted(found, key=lambda c: (-c.score, c.place)):
+    candidates = candidates_in(turn.blocks, is_service=is_service((*past_turns, heard_of(turn))), changes=changes)
+    answers = [stems for before in past_turns for stems in _answer_stems(before.agent)]
+    candidates = (_mark_repeated(c, answers) for c in candidates)
+    for candidate in sorted(candidates, key=lambda c: (-c.score, c.place)):
         if any(_is_same(candidate, other) for other in kept):
             continue
         if "reason" not in candidate.signs and any(candidate.said is other.said for other in kept):
@@ -47,12 +47,14 @@ def find_decisions(
     return [_finding(c) for c in kept]
 
 
-def _mark_repeated(found: Candidate, answers: list[frozenset[str]]) -> Candidate:
+def _mark_repeated(candidate: Candidate, answers: list[frozenset[str]]) -> Candidate:
     """Marks a refusal or a grant that only repeats an earlier one."""
-    own = stems_of(found.sentence.text)
-    if found.signs & {"refuses", "grants"} and any(len(own & said) >= REPEATED_SHARE * len(own) for said in answers):
-        return msgspec.structs.replace(found, signs=found.signs | {"again"})
-    return found
+    own = stems_of(candidate.sentence.text)
+    if candidate.signs & {"refuses", "grants"} and any(
+        len(own & said) >= REPEATED_SHARE * len(own) for said in answers
+    ):
+        return msgspec.structs.replace(candidate, signs=candidate.signs | {"again"})
+    return candidate
 
 
 def _answer_stems(text: str) -> Iterator[frozenset[str]]:
@@ -64,27 +66,27 @@ def _answer_stems(text: str) -> Iterator[frozenset[str]]:
         before = sentence.text
 
 
-def _finding(found: Candidate) -> Finding:
-    reason = found.reason
+def _finding(candidate: Candidate) -> Finding:
+    reason = candidate.reason
     return Finding(
         "decision",
-        found.said.span(found.sentence.start, _end_of(found)),
-        reason=found.said.span(reason.start, reason.end) if reason else None,
-        score=found.score,
-        calls=(found.effect.seq,) if found.effect else (),
+        candidate.said.span(candidate.sentence.start, _end_of(candidate)),
+        reason=candidate.said.span(reason.start, reason.end) if reason else None,
+        score=candidate.score,
+        calls=(candidate.effect.seq,) if candidate.effect else (),
     )
 
 
-def _end_of(found: Candidate) -> int:
+def _end_of(candidate: Candidate) -> int:
     """The end of the words to quote. A sentence that introduces a list is quoted with the list, if it is short."""
-    end = found.sentence.end
-    if not found.sentence.text.endswith(":"):
+    end = candidate.sentence.end
+    if not candidate.sentence.text.endswith(":"):
         return end
-    for sentence in sentences_of(found.said.text):
+    for sentence in sentences_of(candidate.said.text):
         if sentence.start < end:
             continue
-        is_next = sentence.is_item and found.said.text[end : sentence.start].count("\n") <= 2
-        if not is_next or sentence.end - found.sentence.start > QUOTE_MAX:
+        is_next = sentence.is_item and candidate.said.text[end : sentence.start].count("\n") <= 2
+        if not is_next or sentence.end - candidate.sentence.start > QUOTE_MAX:
             break
         end = sentence.end
     return end

@@ -66,25 +66,25 @@ def make_insight(
             notes.append(f"@{turn} is still open: its insight is derived when it ends")
             continue
         blocks = read_span(log, span)
-        found = kept.load(turn, span.attempt) if kept else None
-        if found is None:
+        findings = kept.load(turn, span.attempt) if kept else None
+        if findings is None:
             # The rules are slow to import and rarely needed.
             from wakelog.insight.earlier_turns import EarlierTurns
             from wakelog.insight.rules import Carry, derive
 
-            found = derive(blocks, EarlierTurns(log, head, view).carry(turn) if goals else Carry())
+            findings = derive(blocks, EarlierTurns(log, head, view).carry(turn) if goals else Carry())
             if kept:
-                kept.save(turn, span.attempt, found)
-        if any(f.kind == "not_derived" for f in found):
+                kept.save(turn, span.attempt, findings)
+        if any(f.kind == "not_derived" for f in findings):
             notes.append(f"@{turn}: not derived, the agent's words are not English")
-        made = list(_items(log, state, span, blocks, found))
+        made = list(_items(log, state, span, blocks, findings))
         items += [item for item in made if everything or not item.is_minor]
         hidden += 0 if everything else sum(item.is_minor for item in made)
     return Insight(tuple(items), hidden, tuple(notes), RULES_VERSION)
 
 
 def _items(
-    log: Log, state: dict[str, Value], span: Span, blocks: TurnBlocks, found: list[Finding]
+    log: Log, state: dict[str, Value], span: Span, blocks: TurnBlocks, findings: list[Finding]
 ) -> Iterator[InsightItem]:
     """The findings with their words, in the order of the turn, without those whose words are gone or that were recorded
     as well."""
@@ -92,9 +92,9 @@ def _items(
     calls = {b.seq: b for b in blocks.blocks if isinstance(b, Did)}
     texts.update({(seq, RESULT): call.output for seq, call in calls.items()})
     recorded = _Recorded(state, span)
-    minor = minor_findings(found, len(calls))
+    minor = minor_findings(findings, len(calls))
     numbers: dict[tuple[str, int], int] = {}
-    for finding in sorted(found, key=lambda f: (f.span.seq, f.span.block, f.span.start)):
+    for finding in sorted(findings, key=lambda f: (f.span.seq, f.span.block, f.span.start)):
         if finding.kind == "not_derived" or not all(seq in calls or seq < span.first for seq in finding.calls):
             continue
         words = _words(texts, finding.span)
@@ -157,29 +157,29 @@ def _item(finding: Finding, turn: int, words: str, reason: str, calls: list[Did]
     )
 
 
-def minor_findings(found: list[Finding], steps: int) -> list[Finding]:
+def minor_findings(findings: list[Finding], steps: int) -> list[Finding]:
     """What is hidden by default: weak decisions, silent changes, checks without a result, and what is beyond the limit
     for a turn. A decision that changes the approach is shown with the change, so it takes no room."""
     room = min(SHOWN_MAX, max(SHOWN_MIN, steps // CALLS_PER_ITEM))
-    hidden = [f for kind in ("approach_change", "dead_end") for f in _ranked(found, kind)[room:]]
-    hidden += [f for f in found if f not in hidden and _is_weak(f)]
-    changes = [f for f in found if f.kind == "approach_change" and f not in hidden]
+    hidden = [f for kind in ("approach_change", "dead_end") for f in _ranked(findings, kind)[room:]]
+    hidden += [f for f in findings if f not in hidden and _is_weak(f)]
+    changes = [f for f in findings if f.kind == "approach_change" and f not in hidden]
     quoted, reasons = {f.span for f in changes}, {f.reason for f in changes if f.reason}
-    decisions = _ranked(found, "decision")
+    decisions = _ranked(findings, "decision")
     weak = [f for f in decisions if f.score < DEFAULT_SCORE or f.span in reasons - quoted]
     rest = [f for f in decisions if f not in weak and f.span not in quoted]
     return [*hidden, *weak, *rest[room:]]
 
 
 def _is_weak(finding: Finding) -> bool:
-    """Whether nobody says that a change of approach is one, or a check has no result."""
+    """Whether a change of approach was not announced, or a check has no result."""
     if finding.kind == "check":
         return finding.detail.endswith(" unknown")
     return finding.kind == "approach_change" and finding.score < CHANGE_SCORE
 
 
-def _ranked(found: list[Finding], kind: str) -> list[Finding]:
-    return sorted((f for f in found if f.kind == kind), key=lambda f: -f.score)
+def _ranked(findings: list[Finding], kind: str) -> list[Finding]:
+    return sorted((f for f in findings if f.kind == kind), key=lambda f: -f.score)
 
 
 class _Recorded:

@@ -30,19 +30,19 @@ class EarlierTurns:
     def carry(self, turn: int) -> Carry:
         """What a turn needs to know about those before it: what was said, and the current goal. Goes back past turns
         whose words only continue an earlier goal, up to a limit."""
-        heard = self._heard_before(turn)
+        past_turns = self._past_turns(turn)
         first = max(turn - TURNS_BACK, 1)
         for number in range(turn - 1, first, -1):
-            goal, _ = find_goal_and_reactions(self._blocks(number), _SOME_GOAL, self._heard_before(number))
+            goal, _ = find_goal_and_reactions(self._blocks(number), _SOME_GOAL, self._past_turns(number))
             if goal is not None and goal.detail != "carried":
-                return Carry(goal, heard)
-        return Carry(find_goal(self._blocks(first), None) if turn > 1 else None, heard)
+                return Carry(goal, past_turns)
+        return Carry(find_goal(self._blocks(first), None) if turn > 1 else None, past_turns)
 
-    def _heard_before(self, turn: int) -> tuple[HeardTurn, ...]:
+    def _past_turns(self, turn: int) -> tuple[HeardTurn, ...]:
         """What was said in the turns before. Turns older than one with work on files are not needed."""
-        heard: list[HeardTurn] = []
+        past_turns: list[HeardTurn] = []
         for number in range(turn - 1, max(turn - 1 - TURNS_HEARD, 0), -1):
-            heard.insert(0, heard_of(self._blocks(number)))
-            if heard[0].has_work and any(h.agent for h in heard):
+            past_turns.insert(0, heard_of(self._blocks(number)))
+            if past_turns[0].has_work and any(h.agent for h in past_turns):
                 break
-        return tuple(heard)
+        return tuple(past_turns)

@@ -59,7 +59,7 @@ class InsightItem(msgspec.Struct, frozen=True):
     offered: tuple[str, ...] = ()
     """For an answer: what the agent offered besides."""
     note: str = ""
-    """What happened, in words of ours: beside the quote, or alone where nothing was said."""
+    """What happened, in our words: beside the quote, or alone if there is no quote."""
     is_minor: bool = False
     """Whether it is hidden by default."""
     known: Literal["derived"] = "derived"

@@ -1,4 +1,4 @@
-"""Reads blocks from a log: the words of a turn and the calls it made, whoever recorded them.
+"""Reads blocks from a log: the words of a turn and the calls it made, from every kind of recording.
 
 Words are the input of a turn, messages, and the answers of models; the same words recorded twice in a turn count once.
 The texts of one event are numbered in order (`texts_of`), so that a span can find its words again. Erased and pruned

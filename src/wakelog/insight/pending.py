@@ -44,10 +44,10 @@ def find_pending(turn: TurnBlocks) -> Iterator[Finding]:
     plans = [b for b in turn.blocks if isinstance(b, Did) and act_of(b) == "plan" and not b.has_failed]
     if plans and open_items(plans[-1].input):
         yield Finding("pending", TextSpan(plans[-1].seq, 0, 0, 0), calls=(plans[-1].seq,), score=2)
-    said = [b for b in turn.blocks if isinstance(b, SpokenText) and b.who == "agent"]
-    if not said or not isinstance(turn.blocks[-1], SpokenText):
+    texts = [b for b in turn.blocks if isinstance(b, SpokenText) and b.who == "agent"]
+    if not texts or not isinstance(turn.blocks[-1], SpokenText):
         return
-    sentences = sentences_of(said[-1].text)
+    sentences = sentences_of(texts[-1].text)
     if any(_PROPOSES.search(sentence.text) for sentence in sentences[-ASKED_IN:]):
         return
     for number, sentence in enumerate(sentences):
@@ -60,7 +60,7 @@ def find_pending(turn: TurnBlocks) -> Iterator[Finding]:
             if not below:
                 continue
             start, end = below[0].start, below[-1].end
-        yield Finding("pending", said[-1].span(start, end), score=2)
+        yield Finding("pending", texts[-1].span(start, end), score=2)
         return
 
 
@@ -68,9 +68,9 @@ def open_items(value: Any) -> list[str]:
     """The items that are not done, from the input of a todo list call."""
     given = list(value.values()) if isinstance(value, dict) else []
     items = next((v for v in given if isinstance(v, list)), [])
-    found = [line for text in given if isinstance(text, str) and not items for line in _UNCHECKED.findall(text)]
+    results = [line for text in given if isinstance(text, str) and not items for line in _UNCHECKED.findall(text)]
     for item in items:
         if isinstance(item, dict) and str(item.get("status", "")).lower() in ("pending", "in_progress", "todo", "open"):
             text = item.get("content") or item.get("step") or item.get("title") or item.get("description")
-            found += [text] if isinstance(text, str) else []
-    return found
+            results += [text] if isinstance(text, str) else []
+    return results

@@ -53,12 +53,12 @@ _IS_REQUEST: Final = re.compile(
 """It asks for the next step, whatever else it says."""
 
 
-def find_preferences(turn: TurnBlocks, heard: Sequence[HeardTurn] = ()) -> Iterator[Finding]:
-    """The first preference of a turn that holds beyond the next step. `heard` are the turns before."""
+def find_preferences(turn: TurnBlocks, past_turns: Sequence[HeardTurn] = ()) -> Iterator[Finding]:
+    """The first preference of a turn that holds beyond the next step. `past_turns` are the turns before."""
     block, start, end = words_of(turn)
     if block is None or end - start > 2000:
         return
-    wishes = (_WISH, _CONDITION if is_service(heard) else _HOLDS_BACK)
+    wishes = (_WISH, _CONDITION if is_service(past_turns) else _HOLDS_BACK)
     for piece in sentences_of(block.text[start:end]):
         is_wish = any(pattern.search(spelled_out(piece.text)) for pattern in wishes)
         if is_wish and not piece.text.endswith("?") and not _IS_REQUEST.match(piece.text):

@@ -45,8 +45,8 @@ def signs_of_words(told: Sequence[Told]) -> tuple[set[str], Told | None]:
     if "compares" in signs:
         signs = signs - {"compares"} | {"other way"}
     if "gives up" in signs and quote is not None:
-        texts = [said for (said, _), cued in zip(told, names, strict=True) if "gives up" in cued]
-        if not any(said is quote[0] for said in texts):
+        texts = [spoken for (spoken, _), cued in zip(told, names, strict=True) if "gives up" in cued]
+        if not any(spoken is quote[0] for spoken in texts):
             signs = signs - {"gives up"} | {"gave up before"}
     if any(failure_cues.WANTED.search(sentence.text) for _, sentence in told[:CAUSE_WITHIN]):
         signs.add("wanted")
@@ -77,8 +77,8 @@ def is_idle(name: str, text: str) -> bool:
 def cause_in(told: Sequence[Told], quote: Told | None) -> TextSpan | None:
     """Why the try failed, in the agent's first words about it: not after what it does then, and no announcement. A
     sentence that explains is better than one that only says that something failed."""
-    found: list[tuple[bool, TextSpan]] = []
-    for said, sentence in told[:CAUSE_WITHIN]:
+    results: list[tuple[bool, TextSpan]] = []
+    for spoken, sentence in told[:CAUSE_WITHIN]:
         is_title = sentence.is_heading or bool(_TITLE.fullmatch(sentence.text))
         is_quote = quote is not None and quote[1] == sentence
         is_plan = not is_quote and bool(cues.COMMITS.search(sentence.text) or cues.ROUTINE.search(sentence.text))
@@ -86,7 +86,7 @@ def cause_in(told: Sequence[Told], quote: Told | None) -> TextSpan | None:
         is_cause = explains or bool(not is_quote and failure_cues.CAUSE.search(sentence.text))
         is_idle = sentence.text.endswith("?") or failure_cues.COURTESY.match(sentence.text)
         if is_cause and not is_title and not is_plan and not is_idle:
-            found.append((not explains, said.span(sentence.start, sentence.end)))
+            results.append((not explains, spoken.span(sentence.start, sentence.end)))
         if is_quote:
             break
-    return min(found, key=lambda f: f[0])[1] if found else None
+    return min(results, key=lambda f: f[0])[1] if results else None

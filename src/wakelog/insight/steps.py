@@ -47,25 +47,25 @@ class TurnStep(msgspec.Struct, frozen=True):
     is_wrong: bool
     """Whether it failed itself, not only because a parallel one did."""
 
-    def told(self) -> Iterator[tuple[SpokenText, Sentence]]:
+    def sentences(self) -> Iterator[tuple[SpokenText, Sentence]]:
         """The sentences before the call; of a long text only the last ones."""
-        for said in self.said:
-            sentences = sentences_of(said.text)
-            for sentence in sentences[-CONCLUSION:] if len(said.text) > TOLD_MAX else sentences:
-                yield said, sentence
+        for spoken in self.said:
+            sentences = sentences_of(spoken.text)
+            for sentence in sentences[-CONCLUSION:] if len(spoken.text) > TOLD_MAX else sentences:
+                yield spoken, sentence
 
 
 def steps_of(blocks: Sequence[Block]) -> list[TurnStep]:
     """The calls of a turn in order, without those that only failed because of a parallel one."""
     steps: list[TurnStep] = []
-    said: list[SpokenText] = []
+    texts: list[SpokenText] = []
     for place, block in enumerate(blocks):
         if isinstance(block, SpokenText):
             if block.who != "user" and is_english(block.text):
-                said.append(block)
+                texts.append(block)
         elif not _SIBLING.search(block.output[:OUTPUT_HEAD]):
-            steps.append(TurnStep(place, block, act_of(block), tuple(said), has_gone_wrong(block)))
-            said = []
+            steps.append(TurnStep(place, block, act_of(block), tuple(texts), has_gone_wrong(block)))
+            texts = []
     return steps
 
 

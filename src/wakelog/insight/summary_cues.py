@@ -29,7 +29,7 @@ LEAVES: Final = phrases(
 TOLD: Final = phrases(
     r"the requested|as (?:you )?(?:instructed|requested|asked|told|specified|directed|agreed)|per your|you asked"
 )
-"""It only does what it was told to."""
+"""It only follows an instruction."""
 
 DESCRIBES: Final = phrases(
     r"""

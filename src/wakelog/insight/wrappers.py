@@ -60,13 +60,13 @@ def own_words(text: str) -> tuple[int, int]:
     if _NOTICE.match(text):
         return 0, 0
     for pattern in _STARTS:
-        found = pattern.search(text)
-        if found:
-            start = found.end()
+        match = pattern.search(text)
+        if match:
+            start = match.end()
             break
-    found = _ENDS.search(text, start)
-    if found:
-        end = found.start()
+    match = _ENDS.search(text, start)
+    if match:
+        end = match.start()
     for _ in range(ASIDES_MAX):
         aside = _ASIDE.search(text, start, min(end, start + TEXT_MAX))
         if aside is None:

@@ -81,8 +81,8 @@ def _connect(db: Connection, a: Thing, b: Thing, project: str | None) -> list[Pa
     seen: set[int] = set()
     frontier = [a]
     for _ in range(HOPS_MAX):
-        found = _sessions_touching(db, frontier, project)
-        new = {no: thing for no, thing in found.items() if no not in seen}
+        results = _sessions_touching(db, frontier, project)
+        new = {no: thing for no, thing in results.items() if no not in seen}
         seen |= new.keys()
         rows = db.execute(_THINGS_OF, {"sessions": as_rows((no,) for no in new), "limit": FRONTIER_MAX * 10})
         frontier = []
@@ -104,12 +104,12 @@ def _connect(db: Connection, a: Thing, b: Thing, project: str | None) -> list[Pa
 def _sessions_touching(db: Connection, things: Sequence[Thing], project: str | None) -> dict[int, Thing]:
     """The sessions that touched these things, each with the first thing that leads to it."""
     values = {"things": as_rows(things), "project": project, "limit": FRONTIER_MAX * 10}
-    found: dict[Thing, list[int]] = {}
+    results: dict[Thing, list[int]] = {}
     for kind, key, session in db.execute(_SESSIONS_OF, values).fetchall():
-        found.setdefault((kind, key), []).append(session)
+        results.setdefault((kind, key), []).append(session)
     out: dict[int, Thing] = {}
     for thing in things:
-        touched = list(dict.fromkeys(found.get(thing, ())))
+        touched = list(dict.fromkeys(results.get(thing, ())))
         if len(things) == 1 or len(touched) <= HOT:
             for session in touched[: FRONTIER_MAX // 4]:
                 out.setdefault(session, thing)

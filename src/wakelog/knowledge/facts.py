@@ -19,8 +19,9 @@ from wakelog.index.connection import Connection, as_key, as_rows
 from wakelog.index.questions import IndexQuestion, Number
 from wakelog.index.scope import check_limit
 from wakelog.index.statements import IndexMoment
-from wakelog.knowledge.lines import SOURCES_MAX, KnownLine, KnownThing, in_one_line, source, trust_of
+from wakelog.knowledge.lines import SOURCES_MAX, KnownLine, KnownThing, source, trust_of
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.short_text import one_line
 
 KEYS_MAX = 500
 SESSIONS_MAX = 500
@@ -118,16 +119,16 @@ def _order(event: FactEvent) -> tuple[int, int, str, Seq]:
 
 def facts_that_hold(events: Iterable[FactEvent]) -> list[HeldFact]:
     """The values of one key in one project that hold, oldest first. More than one is a contradiction."""
-    held: list[FactEvent] = []
+    facts: list[FactEvent] = []
     for event in sorted(events, key=_order):
-        replaced = [e for e in held if event.knew(e) and event.distrust <= e.distrust]
+        replaced = [e for e in facts if event.knew(e) and event.distrust <= e.distrust]
         if event.retracted:
-            held = [e for e in held if e not in replaced]
+            facts = [e for e in facts if e not in replaced]
             continue
-        held = [e for e in held if e not in replaced or _same(e, event)]
-        held.append(event)
+        facts = [e for e in facts if e not in replaced or _same(e, event)]
+        facts.append(event)
     out: list[HeldFact] = []
-    for event in held:
+    for event in facts:
         alike = next((fact for fact in out if _same(fact.said[0], event)), None)
         if alike is None:
             out.append(HeldFact(event.value, [event]))
@@ -220,7 +221,7 @@ def _line(project: str, key: str, fact: HeldFact, *, conflicts: bool) -> KnownLi
     value = "(too long to show here)" if fact.value is None else _shown_value(fact.value)
     return KnownLine(
         kind="fact",
-        text=in_one_line(f"{key} = {value}"),
+        text=one_line(f"{key} = {value}"),
         session=newest.session,
         name=newest.name,
         seq=newest.seq,

@@ -21,8 +21,9 @@ from wakelog.index.questions import IndexQuestion, Number
 from wakelog.index.results import AsOf
 from wakelog.index.scope import check_limit
 from wakelog.index.statements import IndexMoment
-from wakelog.knowledge.lines import PastSession, in_one_line, sessions_by_number, trust_of
+from wakelog.knowledge.lines import PastSession, sessions_by_number, trust_of
 from wakelog.model.ids import SessionId
+from wakelog.model.short_text import one_line
 from wakelog.model.trust import Trust
 
 SESSIONS_MAX = 2000
@@ -189,8 +190,8 @@ def _word_finder(words: Sequence[str]) -> Callable[[str], frozenset[str]]:
     wanted = frozenset(words)
 
     def find(text: str) -> frozenset[str]:
-        found = begin.findall(_normalize(text))
-        return wanted.intersection(_stem(word.removesuffix("'s")) for word in found) if found else _NONE
+        results = begin.findall(_normalize(text))
+        return wanted.intersection(_stem(word.removesuffix("'s")) for word in results) if results else _NONE
 
     return find
 
@@ -203,7 +204,7 @@ def _like_session(
     session: PastSession, inputs: Sequence[tuple[str, int]], score: float, why: tuple[str, ...]
 ) -> LikeSession:
     first = next((text for text, _ in inputs), "")
-    about = in_one_line(session.goal or session.labels.get("title") or first, 160)
+    about = one_line(session.goal or session.labels.get("title") or first, 160)
     trust = trust_of(distrust for _, distrust in inputs)
     return LikeSession(
         session.id, session.name, session.project, about, session.outcome, session.last_at, trust, score, why
@@ -230,8 +231,8 @@ def _first_inputs(db: Connection, sessions: Sequence[Any]) -> dict[int, list[tup
 
 
 def _sessions(db: Connection, rows: Sequence[Any]) -> list[PastSession]:
-    found = sessions_by_number(db, (row[0] for row in rows))
-    return [found[row[0]] for row in rows]
+    results = sessions_by_number(db, (row[0] for row in rows))
+    return [results[row[0]] for row in rows]
 
 
 def _words_used(

@@ -116,11 +116,6 @@ def trust_of(distrusts: Iterable[int]) -> Trust:
     return TRUSTS[min(max(distrusts, default=0), len(TRUSTS) - 1)]
 
 
-def in_one_line(text: str, most: int = TEXT_MAX) -> str:
-    line = " ".join(text[: most * 4].split())
-    return line if len(line) <= most else line[: most - 1] + "…"
-
-
 def group_by(items: Iterable[T], key: Callable[[T], Any]) -> Iterator[list[T]]:
     """Groups items with the same key, in the order of the first item of each group."""
     groups: dict[Any, list[T]] = {}

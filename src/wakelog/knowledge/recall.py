@@ -21,9 +21,10 @@ from wakelog.index.results import AsOf
 from wakelog.index.statements import IndexMoment
 from wakelog.knowledge.facts import fact_events, fact_lines
 from wakelog.knowledge.likeness import AskLike
-from wakelog.knowledge.lines import SOURCES_MAX, KnownLine, in_one_line, source
+from wakelog.knowledge.lines import SOURCES_MAX, KnownLine, source
 from wakelog.knowledge.things import Touch, dead_end_lines, decision_lines, failure_lines, touches_of
 from wakelog.model.error_signature import error_signature
+from wakelog.model.short_text import one_line
 from wakelog.model.trust import distrust
 from wakelog.patterns.recipes import Recipe, recipes_for
 
@@ -74,19 +75,19 @@ class AskRecall(IndexQuestion, frozen=True):
 
     def __call__(self, reading: IndexMoment) -> PastLines:
         db = reading.db
-        found: list[RecalledLine] = []
+        lines: list[RecalledLine] = []
         signature = error_signature("", self.error) if self.error else ""
         if signature:
             recipes = recipes_for(db, signature, self.project, besides=self._besides)
-            found += [_recipe(recipe) for recipe in recipes[:2]]
+            lines += [_recipe(recipe) for recipe in recipes[:2]]
         for path in dict.fromkeys(self.files[:FILES_MAX]):
-            found += self._about_file(db, path)
+            lines += self._about_file(db, path)
         if self.goal:
-            found += self._about_keys(db)
-            found += self._like_goal(db, self.now or reading.as_of.at)
-        found.sort(key=_order)
+            lines += self._about_keys(db)
+            lines += self._like_goal(db, self.now or reading.as_of.at)
+        lines.sort(key=_order)
         unique: dict[tuple[str, str], KnownLine] = {}
-        for recalled in found:
+        for recalled in lines:
             unique.setdefault((recalled.line.kind, recalled.line.text), recalled.line)
         kept = _fit_lines(list(unique.values()), self.tokens)
         return PastLines(tuple(kept), reading.as_of, len(unique) - len(kept), signature)
@@ -124,7 +125,7 @@ class AskRecall(IndexQuestion, frozen=True):
             ended = f" ({past.outcome})" if past.outcome else ""
             line = KnownLine(
                 kind="session",
-                text=in_one_line(f"{past.about}{ended}"),
+                text=one_line(f"{past.about}{ended}"),
                 session=past.session,
                 name=past.name,
                 seq=1,
@@ -198,7 +199,7 @@ def _recipe(recipe: Recipe) -> RecalledLine:
     text = f"{recipe.label} worked again {recipe.ended} of {recipe.of} times{after} ({recipe.signature})"
     line = KnownLine(
         kind="recipe",
-        text=in_one_line(text),
+        text=one_line(text),
         session=newest.session,
         name=newest.name,
         seq=newest.ended or newest.failed,

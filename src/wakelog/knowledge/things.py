@@ -31,13 +31,13 @@ from wakelog.knowledge.lines import (
     LineKind,
     PastSession,
     group_by,
-    in_one_line,
     places,
     sessions_by_number,
     source,
     trust_of,
 )
 from wakelog.model.ids import Seq
+from wakelog.model.short_text import one_line
 
 SESSIONS_MAX = 500
 MENTIONS_MAX = 200
@@ -162,9 +162,9 @@ def kind_of(db: Connection, subject: str, project: str | None) -> str:
     """How to interpret a subject: as the kind that sessions touched under that name, else as what it looks like."""
     if "://" in subject:
         return "url"
-    found: dict[str, int] = dict(db.execute(_KINDS, {"key": as_key(subject), "project": project}).fetchall())
-    if found:
-        return max(found, key=lambda kind: (found[kind], -KINDS.index(kind) if kind in KINDS else -99))
+    results: dict[str, int] = dict(db.execute(_KINDS, {"key": as_key(subject), "project": project}).fetchall())
+    if results:
+        return max(results, key=lambda kind: (results[kind], -KINDS.index(kind) if kind in KINDS else -99))
     if _COMMIT.fullmatch(subject):
         return "commit"
     return "file" if "/" in subject or re.search(r"\.\w{1,8}$", subject) else "key"
@@ -174,8 +174,8 @@ def named_in_project(db: Connection, subject: str, project: str | None) -> tuple
     """A file's absolute path made relative to its project, with that project. Other subjects are returned unchanged."""
     if not subject.startswith("/") or db.execute(_KINDS, {"key": as_key(subject), "project": project}).fetchall():
         return subject, project
-    found = [row[0] for row in db.execute(_PROJECTS, {"path": subject}).fetchall() if project in (None, row[0])]
-    place = max(found, key=len, default="")
+    results = [row[0] for row in db.execute(_PROJECTS, {"path": subject}).fetchall() if project in (None, row[0])]
+    place = max(results, key=len, default="")
     return (subject[len(place) + 1 :], place) if place else (subject, project)
 
 
@@ -231,8 +231,8 @@ def failure_lines(db: Connection, touches: Sequence[Touch]) -> list[KnownLine]:
 
 def decision_lines(db: Connection, name: str, touches: Sequence[Touch], project: str | None) -> list[KnownLine]:
     """Decisions that name a thing, and decisions made in a turn that changed it."""
-    named = _lines_naming(db, "decision", "decision.made", _DECISIONS, name, project)
-    return named + _turn_decisions(db, name, touches)
+    lines = _lines_naming(db, "decision", "decision.made", _DECISIONS, name, project)
+    return lines + _turn_decisions(db, name, touches)
 
 
 def dead_end_lines(db: Connection, name: str, project: str | None) -> list[KnownLine]:
@@ -249,12 +249,12 @@ def _lines_naming(
         return []
     phrase = '"' + short.replace('"', " ") + '"'
     hits = search.find(db, phrase, None, event_kind, 0, MENTIONS_MAX, no_text)
-    found = sorted((hit.session, hit.seq) for hit in hits if hit.in_view)
-    if not found:
+    results = sorted((hit.session, hit.seq) for hit in hits if hit.in_view)
+    if not results:
         return []
-    ids = as_rows((session,) for session, _ in found)
+    ids = as_rows((session,) for session, _ in results)
     numbers = dict(db.execute(_NUMBERS, {"ids": ids}).fetchall())
-    pairs = [(numbers[session], seq) for session, seq in found if session in numbers]
+    pairs = [(numbers[session], seq) for session, seq in results if session in numbers]
     rows = db.execute(statement, {"places": as_rows(pairs)}).fetchall()
     whole_name = re.compile(rf"(?<![\w.-]){re.escape(short)}(?![\w-])")
     rows = [row for row in rows if whole_name.search(f"{row[2]} {row[3]}")]
@@ -274,13 +274,13 @@ def _text_lines(
 ) -> list[KnownLine]:
     """One line per text; a repeated text is counted, not repeated."""
     sessions = sessions_by_number(db, (row[0] for row in rows))
-    found = places(db, ((row[0], row[1]) for row in rows))
+    results = places(db, ((row[0], row[1]) for row in rows))
     items = []
     for no, seq, first, second in rows:
-        session, where = sessions.get(no), found.get((no, seq))
+        session, where = sessions.get(no), results.get((no, seq))
         if session is None or where is None or (project is not None and session.project != project):
             continue
-        text = in_one_line(": ".join(filter(None, (str(first), str(second)))))
+        text = one_line(": ".join(filter(None, (str(first), str(second)))))
         items.append((session, seq, text, *where))
     items.sort(key=lambda item: (-item[4], item[0].id, -item[1]))
     out = []
@@ -315,7 +315,7 @@ def _line(
     )
     return KnownLine(
         kind=kind,
-        text=in_one_line(text),
+        text=one_line(text),
         session=newest.session.id,
         name=newest.session.name,
         seq=newest.last,

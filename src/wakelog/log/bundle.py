@@ -1,7 +1,7 @@
 """Bundles: one session with its ancestry in a portable file that can be verified on its own.
 
 A bundle is lines of JSON, optionally gzipped. The bytes that are hashed travel as JSON strings, unchanged, so that a
-reader needs SHA-256 and a JSON parser and nothing of ours (docs/reference/format.md):
+reader needs SHA-256 and a JSON parser and nothing of wakelog (docs/reference/format.md):
 
     {"wakelog": 1, "session": id, "segments": [{"session", "fork": {"parent", "at", "hash"}, "name"}], "encryption"?}
     {"session", "commit_id", "first", "last", "prev", "hash", …, "records": [[header, salt, body]], "payloads":
@@ -28,7 +28,7 @@ import msgspec
 from wakelog.codec.envelope import TEXT, from_text, is_encrypted, refusal, to_text
 from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import refuse_newer
-from wakelog.codec.weight import is_heavy_json
+from wakelog.codec.value_count import is_heavy_json
 from wakelog.engine import Engine, Surgery
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import CorruptLogError, InvalidInputError, WakelogError

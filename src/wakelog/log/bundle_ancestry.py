@@ -142,7 +142,7 @@ def _refusal(log: Log, ancestor: Head, shared: Seq) -> NotAllowedError:
     name = str(log)
     return NotAllowedError(
         f"a bundle of {name} would contain events of {ancestor} after event {shared}, which it"
-        " does not share: without them, nobody could check what was pruned there, or where it was forked from",
+        " does not share: without them, what was pruned there, and where it was forked from, cannot be checked",
         kind="not-shared",
         hint="if the receiver may see those events, include them: wakelog export --beyond",
     )
@@ -223,10 +223,10 @@ def _removed_bodies(here: Commit, commit: Commit) -> dict[Seq, Record]:
     return {seq: theirs for seq, mine, theirs in pairs if mine.salt and not theirs.salt}
 
 
-def _without_bodies(here: Commit, gone: dict[Seq, Record], stored: list[Commit]) -> Commit:
+def _without_bodies(here: Commit, gone: dict[Seq, Record], commits: list[Commit]) -> Commit:
     """A stored commit without the removed bodies. Payloads stay if a remaining event mentions them."""
-    left = [e for c in stored for e in open_commit(c) if e.seq not in gone]
-    used = {digest for e in left for digest, at in mentions(e) if here.first <= (at or e.seq) <= here.last}
+    entries = [e for c in commits for e in open_commit(c) if e.seq not in gone]
+    used = {digest for e in entries for digest, at in mentions(e) if here.first <= (at or e.seq) <= here.last}
     records = tuple(gone.get(seq, record) for seq, record in enumerate(here.records, here.first))
     payloads = tuple(p for p in here.payloads if p[0] in used)
     return msgspec.structs.replace(here, records=records, payloads=payloads, paths=(), fingerprint=b"")

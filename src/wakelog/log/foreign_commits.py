@@ -285,7 +285,7 @@ class CommitChecker:
         if len(plan.steps) != len(unsealed.steps):
             refuse(commit, f"{fork.id} holds {len(plan.steps)} events to adopt")
         both = zip(plan.steps, unsealed.steps, strict=True)
-        return [msgspec.structs.replace(planned, delta=given.delta) for planned, given in both]
+        return [msgspec.structs.replace(planned, delta=step.delta) for planned, step in both]
 
     # Where payloads come from
 
@@ -346,11 +346,11 @@ def _with_past(commit: Commit, step: SealStep, state: Callable[[Seq], dict[str, 
     return msgspec.structs.replace(step, then=then)
 
 
-def _compare(mine: Commit, given: Commit) -> None:
+def _compare(mine: Commit, commit: Commit) -> None:
     """Every field but the snapshot, which is ours."""
     for field in Commit.__struct_fields__:
-        if field != "snapshot" and getattr(mine, field) != getattr(given, field):
-            refuse(given, f"its {field} differs")
+        if field != "snapshot" and getattr(mine, field) != getattr(commit, field):
+            refuse(commit, f"its {field} differs")
 
 
 def _check_fork(commit: Commit, fork: ForkPoint, event: ev.Event, tip: Tip) -> None:

@@ -127,11 +127,11 @@ def _rewritten(checker: CommitChecker, commit: Commit, vouched: dict[tuple[Sessi
     )
 
 
-def _record(commit: Commit, entry: Entry, given: Record, vouched: dict[tuple[SessionId, Seq], bytes]) -> Record:
+def _record(commit: Commit, entry: Entry, record: Record, vouched: dict[tuple[SessionId, Seq], bytes]) -> Record:
     stored = entry.record
-    if given == stored:
+    if record == stored:
         return stored
-    is_removed = given.header == stored.header and not given.salt
-    if not is_removed or (given.body and given.body != vouched.get((commit.session, entry.seq))):
+    is_removed = record.header == stored.header and not record.salt
+    if not is_removed or (record.body and record.body != vouched.get((commit.session, entry.seq))):
         refuse(commit, f"what is to stand for event {entry.seq} is not what an erase event says")
-    return given
+    return record

@@ -69,7 +69,7 @@ class TurnHolder(msgspec.Struct, frozen=True):
 
     @property
     def is_held_here(self) -> bool:
-        """Whether the turn is open in this process, and somebody still has it."""
+        """Whether the turn is open in this process, and still has a holder."""
         return self.is_here and any(hold.holder.token == self.token for hold in _held())
 
     @property
@@ -127,7 +127,7 @@ class TurnHold:
         self._until = now + int(TTL_S * 1e6)
         last = log.engine.last_beat(log.id)
         if lease["holder"] and last is not None and last.holder == lease["holder"] and last.until > now:
-            return  # a lease that somebody took is what counts
+            return  # a lease of another holder is what counts
         log.engine.beat(log.id, Heartbeat(lease["epoch"], self.text, self._until))
 
 
@@ -177,7 +177,7 @@ def end_of_holder(log: Log) -> str:
     if holder.is_gone:
         return "the process ended inside it"
     if living_turn(log) is None:
-        return f"nothing was heard of {holder.name} for {int(TTL_S)} s"
+        return f"{holder.name} sent no heartbeat for {int(TTL_S)} s"
     return f"it was taken over from {holder.name}"
 
 

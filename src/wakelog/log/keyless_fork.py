@@ -1,4 +1,4 @@
-"""Forks of an encrypted session by somebody who has no key.
+"""Forks of an encrypted session by a caller without the key.
 
 A fork's first commit names its fork point and ends the parent's turn and lease; headers are enough for that. They do
 not name the calls that are open at the fork point. So those are abandoned later, by the first append of a process that

@@ -413,14 +413,14 @@ class Log(TaskAppender):
 
     def living_holder(self) -> str:
         """Who is writing the session: the holder of its lease, or the process that has the open turn, if its last
-        heartbeat is valid; empty when nobody."""
+        heartbeat is valid; empty if there is none."""
         if holder := self.lease_holder():
             return holder
         turn = living_turn(self)
         return turn.name if turn is not None else ""
 
     def lease_holder(self) -> str:
-        """The holder of the lease, if its last heartbeat is valid; empty when nobody."""
+        """The holder of the lease, if its last heartbeat is valid; empty if there is none."""
         lease = self.part("lease")
         beat = self.engine.last_beat(self.id) if lease["holder"] else None
         if beat is None or beat.epoch != lease["epoch"] or beat.until < self.clock():

@@ -125,11 +125,11 @@ def replacements_for(
 
 def said_by(log: Log, targets: frozenset[Seq]) -> ErasedValues:
     """The values that some events wrote into the state."""
-    said = ErasedValues()
+    erased = ErasedValues()
     for seq in targets:
         delta = log.entry(seq).delta
-        said.note(delta, [_mask_op(op, seq) for op in delta])
-    return said
+        erased.note(delta, [_mask_op(op, seq) for op in delta])
+    return erased
 
 
 def _restated(entry: Entry, replaced: list[ev.Replacement]) -> dict[str, Value] | None:

@@ -18,7 +18,7 @@ from wakelog.model.ids import Seq
 from wakelog.model.json_fields import text_in
 from wakelog.model.totals import MODEL, NO_PHASE, TURN_FIELDS, CallKey, count_call, merge_rows, phase_of
 from wakelog.model.turns import count_event
-from wakelog.model.values import INT_MAX, Value
+from wakelog.model.values import Value, as_int
 from wakelog.state.fold import Fold
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class _TurnSum(msgspec.Struct):
     events: int = 0
     ended_at: int | None = None
     outcome: str = ""
-    input: str = " "  # nobody asks for it, so it is taken as told
+    input: str = " "  # no query reads it, so it is trusted
 
 
 def totals_upto(log: Log, upto: Seq) -> tuple[Rows, Rows]:
@@ -98,7 +98,7 @@ class _Counted:
             tool, effect = text_in(pending, "tool"), text_in(pending, "effect")
         outcome = text_in(body, "outcome") or outcome_of(kind, body)
         has_failed = outcome in FAILURES and kind in ANSWERS
-        at = _number(body.get("occurred_at")) or header.at
+        at = as_int(body.get("occurred_at")) or header.at
         turn = self.turns.setdefault((header.turn, header.attempt), _TurnSum(header.turn, header.attempt))
         turn.at = turn.at or at
         count_event(turn, entry.seq, kind, body, at=at, effect=effect, outcome=outcome, summary=str)
@@ -106,7 +106,7 @@ class _Counted:
         cost = body.get("cost")
         told: dict[str, Any] = cost if type(cost) is dict else {}
         turn.tokens += tokens
-        turn.tokens_out += min(_number(told.get("tokens_out")), tokens)
+        turn.tokens_out += min(as_int(told.get("tokens_out")), tokens)
         turn.usd_micros += usd_micros
         turn.duration_us += duration_us
         turn.unpriced += tokens if not usd_micros and not told.get("price") else 0
@@ -151,8 +151,4 @@ class _Counted:
 
 def _spent(fold: Fold) -> tuple[int, ...]:
     spent = (fold.doc.get("budget") or {}).get("spent") or {}
-    return tuple(_number(spent.get(name)) for name in _SUMMED)
-
-
-def _number(value: Value) -> int:
-    return value if type(value) is int and 0 <= value <= INT_MAX else 0
+    return tuple(as_int(spent.get(name)) for name in _SUMMED)

@@ -95,10 +95,10 @@ def sound_head(engine: Engine, session: SessionId) -> Head:
         return engine.head(session)
     except CorruptLogError:
         damage = engine.abilities.damage
-        found = damage.last_sound(session) if damage is not None else None
-        if found is None:
+        head = damage.last_sound(session) if damage is not None else None
+        if head is None:
             raise
-        return found
+        return head
 
 
 def forks_of(engine: Engine, session: SessionId) -> list[Head]:
@@ -355,9 +355,9 @@ def holder_of(segments: list[Segment], seq: Seq) -> SessionId:
 def _base_state(engine: Engine, segments: list[Segment], pruned: Seq) -> tuple[Fold, Seq]:
     """The base state of the newest prune that covers event `pruned`."""
     holder = holder_of(segments, pruned)
-    found = prune_over(engine, holder, pruned)
-    doc = resolve(engine, [Segment(holder, 1, None)], found, found.body["base"])
-    return Fold(doc), found.body["upto"]
+    entry = prune_over(engine, holder, pruned)
+    doc = resolve(engine, [Segment(holder, 1, None)], entry, entry.body["base"])
+    return Fold(doc), entry.body["upto"]
 
 
 def prune_over(engine: Engine, holder: SessionId, pruned: Seq) -> Entry:

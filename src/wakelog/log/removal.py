@@ -121,14 +121,14 @@ def _spread(part: ErasedPart, log: Log) -> Iterator[ErasedPart]:
     head = log.engine.head(part.origin)
     if head.fork is None:
         return
-    said = part.said
+    erased = part.said
     copies, adopted = set[Seq](), set[Seq]()
     for entry in adoptions(log.engine, head, since=min(part.all)):
-        said = said or said_by(Log(log.engine, part.origin, even_deleted=True), part.targets)
+        erased = erased or said_by(Log(log.engine, part.origin, even_deleted=True), part.targets)
         adopted.add(entry.seq)
         copies |= {entry.seq + n for n, own in enumerate(entry.body["copied"], 1) if own in part.all}
     if adopted:
-        yield from _spread(ErasedPart(head.fork.parent, frozenset(copies), frozenset(adopted), said), log)
+        yield from _spread(ErasedPart(head.fork.parent, frozenset(copies), frozenset(adopted), erased), log)
 
 
 def prune(log: Log, upto: Seq, *, why: str = "") -> Head:
@@ -164,8 +164,8 @@ def prune(log: Log, upto: Seq, *, why: str = "") -> Head:
 def rewinds_of(log: Log, upto: Seq) -> tuple[tuple[Seq, Seq, Seq], ...]:
     """The session's own rewinds up to an event, also those that were pruned before: seq, `to` and `under` of each."""
     own = log.segments[-1].first
-    found = entries_of_kind(log.engine, log.id, "history.rewound", after=own - 1, upto=upto)
-    seqs = [entry.seq for entry in found if entry.seq <= upto]
+    entries = entries_of_kind(log.engine, log.id, "history.rewound", after=own - 1, upto=upto)
+    seqs = [entry.seq for entry in entries if entry.seq <= upto]
     rewinds = ((seq, *rewind_at(log.engine, log.segments, seq)) for seq in seqs)
     return tuple(each for each in rewinds if each[1])
 

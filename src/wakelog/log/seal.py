@@ -43,10 +43,9 @@ from wakelog.model.trust import TRUSTS
 from wakelog.model.values import Value, check_text
 from wakelog.state.changes import StateChanges, open_changes
 from wakelog.state.effects import EventPlace, effect_of, write_effect
-from wakelog.state.fold import Fold, Undo
+from wakelog.state.fold import Fold, Undo, is_due
 from wakelog.state.patch import copy, equal
 from wakelog.state.rewind import restore, rewind_delta
-from wakelog.state.snapshots import is_due
 
 KNOWN_PAYLOADS = 1024
 """How many recent payloads a tip remembers at least. The same content again is stored as a reference to the first."""
@@ -279,13 +278,13 @@ def _fill_in(tip: Tip, event: ev.Event) -> ev.Event:
     return msgspec.structs.replace(event, state_hash=tip.fold.state_hash() if event.at == tip.seq else "")
 
 
-def _check_same(doc: dict[str, Value], mine: Delta, given: Delta, seq: Seq) -> None:
+def _check_same(doc: dict[str, Value], mine: Delta, delta: Delta, seq: Seq) -> None:
     """InvalidInputError unless two deltas lead to the same state."""
-    if encode_delta(mine) == encode_delta(given):
+    if encode_delta(mine) == encode_delta(delta):
         return
     ours, theirs = Fold(copy(doc)), Fold(copy(doc))
     ours.apply(copy(mine))
-    theirs.apply(copy(given))
+    theirs.apply(copy(delta))
     if not equal(ours.doc, theirs.doc):
         raise InvalidInputError(f"the delta of event {seq} does not match the event", kind="bad-patch")
 

@@ -1,7 +1,7 @@
 """Appending in a task of an event loop, without a thread that waits.
 
 Sealing uses the processor only, so a task may do it; waiting is what a loop must not do. So an append is *launched* in
-the task if nothing has to be asked or waited for: the tip is here, nobody holds the lock, the events are small, and
+the task if nothing has to be asked or waited for: the tip is here, the lock is free, the events are small, and
 legal by what this process knows, and the engine takes a commit without a wait (`Abilities.submit_soon`). The task
 awaits the answer, and *settles* it. Whatever is not as expected is left to `append` and `land` in a thread, so there is
 one place that decides.

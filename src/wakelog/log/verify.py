@@ -3,7 +3,7 @@
 - **Integrity**: every stored byte agrees with the hash that covers it, the chain is unbroken, replaced bodies are those
   that the erase events name, and derived data (names, row summaries, snapshots, state hashes) agrees with the log.
 - **Completeness**: no event is missing, from the first to the head; and the head is the one an anchor names, or comes
-  after it. Without an anchor, nobody can tell whether the newest events were cut off.
+  after it. Without an anchor, it is unknown whether the newest events were cut off.
 - **Scope**: what could not be checked because it is gone (erased bodies, pruned bodies, removed payloads), or because
   it is encrypted and the key is missing. There the headers, the chain and the order are checked, but not the content
   and what is derived from it.
@@ -300,8 +300,8 @@ class _Walk:
         self._summary(commit, entries)
 
     def _hole(self, hole: Hole, commit: Commit | None = None) -> None:
-        """Reports an unreadable commit. The walk goes on after it without a state, and without the chain's hash unless
-        the damaged commit still has it."""
+        """Reports an unreadable commit. The walk continues after it without a state, and without the chain's hash
+        unless the damaged commit still has it."""
         self.lost += hole.last - self.seq
         if commit is None and hole.why.endswith("missing"):
             self.completeness.append(Fault(hole.first, hole.why))
@@ -338,14 +338,14 @@ class _Walk:
     def _pruned(self, entry: Entry, segment: Segment) -> None:
         self.scope["pruned"] += 1
         self.uncovered += segment.session in self.pruned_beyond
-        said = self.pruned.get(segment.session)
-        upto = said.upto if said else 0
+        pruned = self.pruned.get(segment.session)
+        upto = pruned.upto if pruned else 0
         if segment.session in self.pruned_unseen:
             self.fold = None
             return
         if entry.seq > upto:
             self.fault(entry.seq, f"the body of event {entry.seq} is missing, and nothing says it was pruned")
-        if said is not None and entry.seq == upto and entry.hash.hex() != said.last_hash:
+        if pruned is not None and entry.seq == upto and entry.hash.hex() != pruned.last_hash:
             self.fault(entry.seq, f"event {entry.seq} is not the one the prune event names")
         # Continue the fold from the base state, which includes everything up to there.
         self.fold = fold_at(self.engine, self.log.segments, upto).fold if entry.seq == upto else None
@@ -416,9 +416,9 @@ class _Walk:
     def _snapshots(self, segment: Segment) -> dict[Seq, bytes]:
         out: dict[Seq, bytes] = {}
         upto = segment.last if segment.last is not None else 1 << 62
-        while (found := self.engine.snapshot(segment.session, upto=upto)) is not None and found.seq <= upto:
-            out[found.seq] = found.data
-            upto = found.seq - 1
+        while (snapshot := self.engine.snapshot(segment.session, upto=upto)) is not None and snapshot.seq <= upto:
+            out[snapshot.seq] = snapshot.data
+            upto = snapshot.seq - 1
         return out
 
     def _snapshot(self, seq: Seq, data: bytes) -> None:

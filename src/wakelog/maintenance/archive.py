@@ -18,7 +18,7 @@ from typing import IO, TypeVar, cast
 import msgspec
 
 from wakelog.engine import head_or_none
-from wakelog.engines.objects import Objects
+from wakelog.engines.object_storage import Objects
 from wakelog.errors import CorruptLogError, NotFoundError, WakelogError
 from wakelog.log import Log
 from wakelog.log.bundle import export_bundle
@@ -118,7 +118,7 @@ def backup(store: Store, url: str, progress: Progress | None = None) -> ArchiveR
     """Archives every session whose head is not in the archive yet, and then the list of sessions."""
     objects = Objects(url)
     there = {stored.key for stored in objects.list()}
-    kept: list[Archived] = []
+    archived: list[Archived] = []
     problems: dict[SessionId, str] = {}
     count, is_damaged = 0, False
     for head in store.sessions():
@@ -126,28 +126,28 @@ def backup(store: Store, url: str, progress: Progress | None = None) -> ArchiveR
             entry, is_new = _entry(head), False
             if entry.key not in there:
                 entry, is_new = archive_session(Log(store.engine, head.session, clock=store.clock), objects)
-            kept.append(entry)
+            archived.append(entry)
             count += is_new
         except (CorruptLogError, NotFoundError) as exc:
             problems[head.session] = exc.message
             is_damaged = is_damaged or isinstance(exc, CorruptLogError)
         if progress is not None:
             progress(head.seq)
-    name = _put_list(objects, store, kept)
-    return ArchiveResult(name, count, len(kept) - count, problems, is_damaged)
+    name = _put_list(objects, store, archived)
+    return ArchiveResult(name, count, len(archived) - count, problems, is_damaged)
 
 
 def _entry(head: Head) -> Archived:
     return Archived(head.session, head.name, head.seq, head.hash.hex(), head.status, key_of(head))
 
 
-def _put_list(objects: Objects, store: Store, kept: list[Archived]) -> str:
+def _put_list(objects: Objects, store: Store, archived: list[Archived]) -> str:
     """Stores the list under its time. If that name is taken, uses the next microsecond: a list is never replaced."""
     at = store.clock()
     while True:
         moment = datetime.fromtimestamp(at / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         name = f"{LISTS}{moment}.json"
-        if objects.put(name, msgspec.json.encode(Archive(1, moment, tuple(kept)))):
+        if objects.put(name, msgspec.json.encode(Archive(1, moment, tuple(archived)))):
             return name
         at += 1
 

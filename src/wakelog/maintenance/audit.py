@@ -18,6 +18,7 @@ from wakelog.model.document import HOLD_LABEL
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.json_fields import as_text, text_in
 from wakelog.model.records import Anchor
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -150,7 +151,7 @@ def _entry(entry: Entry) -> AuditEntry | None:
 def _what(kind: str, body: dict[str, Any]) -> tuple[str, tuple[Seq, ...]]:
     if kind == "payload.erased":
         seqs = tuple(row["seq"] for row in body.get("erased") or () if isinstance(row, dict) and "seq" in row)
-        return f"content of {_count(len(seqs), 'event')} erased", seqs
+        return f"content of {pluralize(len(seqs), 'event')} erased", seqs
     if kind == "range.pruned":
         return f"bodies up to e{body.get('upto')} pruned", ()
     if kind == "payload.redacted":
@@ -166,11 +167,7 @@ def _what(kind: str, body: dict[str, Any]) -> tuple[str, tuple[Seq, ...]]:
         return f"the summary of e{body.get('compacted')} taken back", ()
     targets = tuple(body.get("targets") or ())
     words = next((as_text(body.get(name)) for name in _NAMED if as_text(body.get(name))), "")
-    return words or (_count(len(targets), "event") if targets else ""), targets
+    return words or (pluralize(len(targets), "event") if targets else ""), targets
 
 
 _NAMED = ("name", "session", "action", "request", "missed", "outcome", "holder", "source", "parent", "host")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -1,6 +1,6 @@
 """The audit report: evidence about one session, or the sessions of a case, for a person who was not there.
 
-It says what happened, who approved it, which effects depend on input that nobody verified, what was removed by whom and
+It says what happened, who approved it, which effects depend on unverified input, what was removed by whom and
 why, whether the record is intact and which anchors hold, where the record has gaps, and what all this does not prove.
 It only reads. Every statement names its event and says how it is known.
 """
@@ -48,7 +48,7 @@ class AuditCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Influence(msgspec.Struct, frozen=True):
-    """An effect that depends on input that nobody verified."""
+    """An effect that depends on unverified input."""
 
     effect: Seq
     tool: str
@@ -131,7 +131,7 @@ class AuditReport(msgspec.Struct, frozen=True):
 NEVER_PROVEN = (
     "That what was recorded is true. The log keeps what its writer sends; names of actors, tools and approvers are "
     "what the writer says.",
-    "That everything was recorded. A gap that nobody noticed leaves no trace.",
+    "That everything was recorded. An unnoticed gap leaves no trace.",
     "When things happened. Times are those of the machine that recorded; only the order within a session is fixed.",
     "That one thing caused another. Influence is recorded data flow, or matching text; a model may have used something "
     "without a trace, and may have ignored what was in its window.",
@@ -157,14 +157,14 @@ def audit_report(
     anchor log with."""
     if not case.sessions:
         raise InvalidInputError("a case needs a session", kind="bad-case", hint='sessions = ["name", …]')
-    found = [store.resume(name, even_damaged=True) for name in dict.fromkeys(case.sessions)]
-    anchors = store.anchors.verify(log, [session.id for session in found], kept=kept) if log is not None else None
+    sessions = [store.resume(name, even_damaged=True) for name in dict.fromkeys(case.sessions)]
+    anchors = store.anchors.verify(log, [session.id for session in sessions], kept=kept) if log is not None else None
     anchored = {checked.session: checked for checked in anchors.sessions} if anchors is not None else {}
     return AuditReport(
         case=case,
         made_at=store.clock(),
         made_with=f"wakelog {wakelog.__version__}",
-        sessions=tuple(_audit(store, session, anchored.get(session.id), log is not None) for session in found),
+        sessions=tuple(_audit(store, session, anchored.get(session.id), log is not None) for session in sessions),
         anchors=anchors,
         unproven=NEVER_PROVEN,
     )
@@ -212,10 +212,10 @@ def _audit(store: Store, session: Session[Any], anchored: AnchoredSession | None
 def _influences(session: Session[Any]) -> tuple[tuple[Influence, ...], tuple[str, ...]]:
     """Lists effects that depend on untrusted or unverified input; none if the session is too damaged to trace."""
     try:
-        found = session.trust.taint(trust="unverified", parts=["effect"], items=0)
+        taint = session.trust.taint(trust="unverified", parts=["effect"], items=0)
     except CorruptLogError as exc:
         return (), (f"influence could not be traced: {exc.message}",)
-    return tuple(_influence(session, effect) for effect in found.effects), found.limits
+    return tuple(_influence(session, effect) for effect in taint.effects), taint.limits
 
 
 def _influence(session: Session[Any], effect: Touched) -> Influence:

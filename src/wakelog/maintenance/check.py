@@ -142,12 +142,12 @@ def _newest(store: Store, heads: list[Head]) -> Iterator[StoreCheck]:
 
 def _blobs(store: Store) -> Iterator[StoreCheck]:
     encryption = store.engine.abilities.encryption
-    stored = encryption.below if encryption is not None else store.engine
-    if not isinstance(stored, BlobEngine):
+    engine = encryption.below if encryption is not None else store.engine
+    if not isinstance(engine, BlobEngine):
         return
     try:
-        next(stored.objects.list(), None)
-        yield StoreCheck("blobs", "ok", stored.url)
+        next(engine.objects.list(), None)
+        yield StoreCheck("blobs", "ok", engine.url)
     except WakelogError as exc:
         yield StoreCheck("blobs", "fail", exc.message, exc.hint)
 

@@ -33,7 +33,7 @@ class ContinuousArchive:
         if moved is not None and not moved:
             self._cursor = cursor
             return ArchiveResult("", 0, 0, {})
-        done = archive_parquet(
+        result = archive_parquet(
             self._store,
             self._place,
             sorted(moved or ()),
@@ -43,8 +43,8 @@ class ContinuousArchive:
             known=self._known,
         )
         self._cursor = cursor
-        self._left = {*done.problems, *self._without_bundle(moved)}
-        return done
+        self._left = {*result.problems, *self._without_bundle(moved)}
+        return result
 
     def _news(self) -> tuple[str, set[SessionId] | None]:
         """Returns the feed's position, and the sessions to check; None means all."""

@@ -54,7 +54,7 @@ def copy_store(
     if theirs is not None and ours is None and not decrypt:
         if target.engine.abilities.take_bundle is not None or target.engine.sessions(limit=1):
             raise NotAllowedError(
-                "this store is encrypted, and the other one is not: whoever reads that one could read the copy",
+                "this store is encrypted and the other one is not: readers of the other store could read the copy",
                 kind="copy-not-encrypted",
                 hint="copy it into a new store, or add --decrypt",
             )
@@ -94,14 +94,14 @@ def copy_sessions(
 
 def _in_order(source: Engine, sessions: Sequence[SessionId] | None) -> Iterator[Head]:
     """Yields parents before their forks; a deleted parent only if a fork still reads through it."""
-    seen: set[SessionId] = set()
+    session_ids: set[SessionId] = set()
     for head in all_heads(source) if sessions is None else (source.head(s) for s in sessions):
         line = [head]
         while (fork := line[-1].fork) is not None:
             line.append(source.head(fork.parent))
         for ancestor in reversed(line):
-            if ancestor.session not in seen:
-                seen.add(ancestor.session)
+            if ancestor.session not in session_ids:
+                session_ids.add(ancestor.session)
                 yield ancestor
 
 

@@ -64,16 +64,16 @@ class Holds(msgspec.Struct, frozen=True):
 def list_holds(store: Store) -> Holds:
     """Lists the holds with the help of the index, and opens only sessions with the label. `unreadable` are those that
     the index could not read completely."""
-    held = (store.resume(info.id) for info in store.index.every_session(label=HOLD_LABEL) if not info.damaged)
-    found = tuple(hold for session in held if (hold := hold_of(session)) is not None)
+    sessions = (store.resume(info.id) for info in store.index.every_session(label=HOLD_LABEL) if not info.damaged)
+    holds = tuple(hold for session in sessions if (hold := hold_of(session)) is not None)
     is_whole = not store.index.sessions(limit=1).as_of.damaged
     damaged = () if is_whole else tuple(info.id for info in store.index.every_session() if info.damaged)
-    return Holds(found, damaged)
+    return Holds(holds, damaged)
 
 
 def find_holds(store: Store) -> Holds:
     """Lists the holds without the index: opens every session of a store."""
-    found: list[Hold] = []
+    holds: list[Hold] = []
     unreadable: list[SessionId] = []
     for head in store.sessions():
         try:
@@ -84,5 +84,5 @@ def find_holds(store: Store) -> Holds:
             unreadable.append(head.session)
             continue
         if hold is not None:
-            found.append(hold)
-    return Holds(tuple(found), tuple(unreadable))
+            holds.append(hold)
+    return Holds(tuple(holds), tuple(unreadable))

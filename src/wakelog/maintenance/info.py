@@ -87,7 +87,7 @@ def info(
     is_small = full or len(heads) <= SAMPLE_SESSIONS
     kinds, share = _by_kind(store, heads, events, full, progress)
     encryption = store.engine.abilities.encryption
-    held = find_holds(store) if is_small and (encryption is None or encryption.has_key) else None
+    holds = find_holds(store) if is_small and (encryption is None or encryption.has_key) else None
     stored = encryption.below if encryption is not None else store.engine
     engine = stored.engine if isinstance(stored, BlobEngine) else stored
     path, sizes, migrations = engine.abilities.path, engine.abilities.sizes, engine.abilities.migrations
@@ -104,8 +104,8 @@ def info(
         sessions=len(heads),
         by_status=dict(Counter(h.status for h in heads).most_common()),
         forks=sum(h.fork is not None for h in heads),
-        held=len(held.found) if held is not None else None,
-        unreadable=len(held.unreadable) if held is not None else None,
+        held=len(holds.found) if holds is not None else None,
+        unreadable=len(holds.unreadable) if holds is not None else None,
         events=events,
         files=files,
         by_kind=kinds,

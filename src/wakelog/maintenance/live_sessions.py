@@ -56,7 +56,7 @@ def find_live(
     listed (None: all). With `newest`, only that many are read, the last written: for a first answer while the index is
     far behind."""
     everything, idle = everything or failed, None if failed else idle
-    found: list[LiveSession] = []
+    sessions: list[LiveSession] = []
     unreadable: list[tuple[SessionInfo, str]] = []
     wanted = frozenset(needs)
     at_rest = 0
@@ -89,10 +89,10 @@ def find_live(
             if condition.need == "ended" or (is_quiet and not everything):
                 continue
             at_rest += condition.need == "idle"
-            found.append(LiveSession(session, condition, info))
+            sessions.append(LiveSession(session, condition, info))
         resting = 0 if wanted else candidates.count_skipped(0 if everything else oldest)
-    found.sort(key=lambda live: (NEEDS.index(live.condition.need), -live.condition.at))
-    return Fleet(tuple(found), resting, tuple(unreadable))
+    sessions.sort(key=lambda live: (NEEDS.index(live.condition.need), -live.condition.at))
+    return Fleet(tuple(sessions), resting, tuple(unreadable))
 
 
 class _Candidates:

@@ -27,7 +27,7 @@ from typing import Any, cast
 import msgspec
 
 from wakelog.engine import head_or_none
-from wakelog.engines.objects import Objects
+from wakelog.engines.object_storage import Objects
 from wakelog.errors import CorruptLogError, NotAllowedError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.bundle import export_bundle
@@ -83,11 +83,15 @@ def archive_parquet(
     problems: dict[SessionId, str] = {}
     unchanged, is_damaged = 0, False
     changed: dict[SessionId, ArchivedSession] = {}
-    wanted = list(sessions)
+    session_ids = list(sessions)
     with tempfile.TemporaryDirectory() as folder:
         work = _Run(Path(folder), run, had, objects, store.clock(), quiet_us)
         try:
-            for head in filter(None, (head_or_none(store.engine, id) for id in wanted)) if wanted else store.sessions():
+            for head in (
+                filter(None, (head_or_none(store.engine, id) for id in session_ids))
+                if session_ids
+                else store.sessions()
+            ):
                 try:
                     entry = work.take(Log(store.engine, head.session, clock=store.clock), head)
                     if entry is None:

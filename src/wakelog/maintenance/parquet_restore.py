@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import msgspec
 
 from wakelog.engines.memory import MemoryEngine
-from wakelog.engines.objects import Objects, is_url
+from wakelog.engines.object_storage import Objects, is_url
 from wakelog.errors import CorruptLogError, WakelogError
 from wakelog.index.results import Table
 from wakelog.log.bundle import import_bundle
@@ -171,8 +171,8 @@ def restore_parquet(store: Store, place: str, progress: Progress | None = None) 
     lost: dict[str, str] = {}
     with open_archive(place, lost=lost) as archive:
         restore_one = functools.partial(_restore, store, archive)
-        done = restore_each(store, f"{RUNS}{archive.run}.json", archive.sessions, restore_one, progress)
-    return msgspec.structs.replace(done, damaged_files=tuple(lost.values()))
+        result = restore_each(store, f"{RUNS}{archive.run}.json", archive.sessions, restore_one, progress)
+    return msgspec.structs.replace(result, damaged_files=tuple(lost.values()))
 
 
 def _restore(store: Store, archive: OpenArchive, entry: ArchivedSession) -> None:

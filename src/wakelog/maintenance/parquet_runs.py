@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from wakelog.engines.objects import Objects
+from wakelog.engines.object_storage import Objects
 from wakelog.errors import ConflictError, CorruptLogError, NotFoundError
 from wakelog.maintenance.archive import ArchivedHead
 from wakelog.model.described import described
@@ -56,12 +56,12 @@ class ArchiveRun(msgspec.Struct, frozen=True):
 
 def read_runs(objects: Objects, known: list[ArchiveRun] | None = None) -> list[ArchiveRun]:
     """Reads the lists of all runs, oldest first. New ones are added to `known`."""
-    found = [] if known is None else known
-    seen = {f"{RUNS}{run.run}.json" for run in found}
+    runs = [] if known is None else known
+    seen = {f"{RUNS}{run.run}.json" for run in runs}
     for key in sorted(stored.key for stored in objects.list(RUNS) if stored.key not in seen):
-        found.append(_decode(key, objects.get(key)))
-    found.sort(key=lambda run: run.run)
-    return found
+        runs.append(_decode(key, objects.get(key)))
+    runs.sort(key=lambda run: run.run)
+    return runs
 
 
 def _decode(key: str, content: bytes) -> ArchiveRun:

@@ -58,13 +58,13 @@ def progress_of(store: Store) -> Sequence[ShardProgress]:
     feeds = store.engine.abilities.shard_feeds
     assert feeds is not None
     rows = index.shard_rows()
-    found = []
+    results = []
     for shard, end in enumerate(feeds.ends()):
         row = rows.get(shard)
         place = row.place if row is not None else 0
         behind = end - place if feeds.shard_changes(shard, place, 1) else 0
-        found.append(ShardProgress(shard, place, end, behind, row.owner if row is not None else ""))
-    return found
+        results.append(ShardProgress(shard, place, end, behind, row.owner if row is not None else ""))
+    return results
 
 
 class Projection:

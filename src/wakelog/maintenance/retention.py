@@ -17,7 +17,7 @@ import msgspec
 from wakelog.config.amounts import show_age, show_size
 from wakelog.config.retention_policy import Action, RetentionPolicy
 from wakelog.engine import Engine
-from wakelog.engines.objects import Objects
+from wakelog.engines.object_storage import Objects
 from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.log import Log
 from wakelog.log.deleted_origins import ORIGIN
@@ -70,14 +70,14 @@ def plan(
     sizes = session_bytes(store.engine)
     heads = _oldest_first(list(store.sessions()))
     total = sum(sizes.values())
-    kept = {h.session for h in sorted(heads, key=lambda h: h.at, reverse=True)[: policy.keep_last]}
+    session_ids = {h.session for h in sorted(heads, key=lambda h: h.at, reverse=True)[: policy.keep_last]}
     out: list[Planned] = []
     for head in heads:
         size = sizes.get(head.session, 0)
         why = _reason(policy, head, now, total)
         if not why or _is_done(store.engine, policy, head):
             continue
-        obstacle = _obstacle(store, policy, head, head.session in kept, out, now)
+        obstacle = _obstacle(store, policy, head, head.session in session_ids, out, now)
         if not obstacle and archived is not None and archived.get(head.session) != (head.seq, head.hash.hex()):
             obstacle = "the archive does not have all of it yet"
         action: Action | Literal["skip"] = "skip" if obstacle else policy.action

@@ -158,18 +158,18 @@ class _Scrub:
                 self._report(StoreFinding(exc.message, session, getattr(exc, "seq", 0), fix=_BACKUP))
                 self._count_session(session, 0, 1)
             return
-        found = _faults(self.store, head)
-        if found:  # somebody may have been writing: real damage is found twice
+        faults = _faults(self.store, head)
+        if faults:  # somebody may have been writing: real damage is found twice
             again = _faults(self.store, head)
-            found = [fault for fault in found if fault in again]
-        if found and self.repair and any(map(is_of_cache, found)):
+            faults = [fault for fault in faults if fault in again]
+        if faults and self.repair and any(map(is_of_cache, faults)):
             self.store.engine.drop_snapshots(head.session)
             left = _faults(self.store, head)
-            self.repaired += sum(fault not in left for fault in found)
-            found = left
-        for fault in found:
+            self.repaired += sum(fault not in left for fault in faults)
+            faults = left
+        for fault in faults:
             self._report(_finding(head, fault))
-        self._count_session(session, head.seq - (head.fork.at if head.fork else 0), len(found))
+        self._count_session(session, head.seq - (head.fork.at if head.fork else 0), len(faults))
 
     def _count_session(self, session: SessionId, own: int, damage: int) -> None:
         self.sessions, self.events = self.sessions + 1, self.events + own
@@ -186,21 +186,21 @@ class _Scrub:
         """Checks what belongs to no session. This comes last, because it cannot be split over runs."""
         inspection = self.store.engine.abilities.inspection
         self._rewrite()
-        found = _index_findings(self.store, self.repair)
+        findings = _index_findings(self.store, self.repair)
         if inspection is not None:
-            found += inspection.inspect()
+            findings += inspection.inspect()
         if self.shards is not None:
             compared = self.shards.compare_replicas()
-            found += compared.findings
+            findings += compared.findings
             self.copies, self.unread = compared.copies, compared.unread
-        if self.repair and inspection is not None and any(f.can_tidy for f in found):
+        if self.repair and inspection is not None and any(f.can_tidy for f in findings):
             inspection.tidy()
             left = [*_index_findings(self.store, False), *inspection.inspect()]
-            self.repaired += sum(f not in left for f in found)
-            found = left
-        for finding in found:
+            self.repaired += sum(f not in left for f in findings)
+            findings = left
+        for finding in findings:
             self._report(finding)
-        damage = sum(f.is_damage for f in found)
+        damage = sum(f.is_damage for f in findings)
         self.at = msgspec.structs.replace(self.at, damage=self.at.damage + damage)
 
     def _rewrite(self) -> None:
@@ -282,8 +282,8 @@ def _faults(store: Store, head: Head) -> list[Fault]:
         if isinstance(exc, NotFoundError) and _is_gone(store, head.session):
             return []
         return [Fault(getattr(exc, "seq", 0), exc.message)]
-    found = [*report.integrity, *report.completeness]
-    return [] if found and _is_gone(store, head.session) else found
+    faults = [*report.integrity, *report.completeness]
+    return [] if faults and _is_gone(store, head.session) else faults
 
 
 def _is_gone(store: Store, session: SessionId) -> bool:
@@ -312,14 +312,14 @@ def _index_findings(store: Store, repair: bool) -> list[StoreFinding]:
     fix = "wakelog store scrub --repair rebuilds it"
     problem = index_fault(index_path(store.engine))
     if problem:
-        found = [StoreFinding(f"the index is damaged: {problem}", is_damage=False, fix=fix, can_tidy=True)]
+        findings = [StoreFinding(f"the index is damaged: {problem}", is_damage=False, fix=fix, can_tidy=True)]
     elif not has_index(store.engine):
         return []
     else:
-        found = [
+        findings = [
             StoreFinding(f"the index does not say what the log says ({what})", session, fix=fix, can_tidy=True)
             for session, what in differences(store.index, store.engine)
         ]
-    if found and repair:
+    if findings and repair:
         store.index.rebuild()
-    return found
+    return findings

@@ -2,7 +2,7 @@
 
 Text from a session is data, not an instruction, and says how far it can be trusted. Nothing is cut silently: a cut text
 says how much is missing, and a cut list has the cursor of the next page. An answer stays small however large the state
-is, because some clients cut long answers in the middle without telling anybody.
+is, because some clients silently cut long answers in the middle.
 """
 
 from __future__ import annotations

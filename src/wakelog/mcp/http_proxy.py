@@ -147,7 +147,7 @@ def _raw_header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
 
 async def _until_disconnect(receive: Receive, exchange: Callable[[], Awaitable[None]]) -> None:
     """Runs an exchange until it is over or the client disconnects. Then the connection to the server is closed too:
-    otherwise a stream that nobody reads would stay open for ever."""
+    otherwise a stream without a reader would stay open."""
     async with anyio.create_task_group() as group:
 
         async def watch() -> None:

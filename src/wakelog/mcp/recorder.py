@@ -122,9 +122,9 @@ class TrafficRecorder:
         """No more answers will come: open calls have an unknown outcome."""
         self._enqueue(lambda: self._forget_conversation(scope))
 
-    def note_departure(self, scope: str = "", *, lost: tuple[Any, ...] = ()) -> None:
+    def note_departure(self, *, lost: tuple[Any, ...] = ()) -> None:
         """The client disconnected. `lost` are the requests whose answers could not be delivered."""
-        self._enqueue(lambda: self._record_departure(scope, lost))
+        self._enqueue(lambda: self._record_departure("", lost))
 
     def rename_conversation(self, scope: str, name: str) -> None:
         """The server has named a conversation. Its client stays the same."""
@@ -242,9 +242,9 @@ class TrafficRecorder:
         if client.is_introduced or not client.name:
             return []
         client.is_introduced = True
-        about: dict[str, Value] = {"client": client.name, "version": client.version}
+        fields: dict[str, Value] = {"client": client.name, "version": client.version}
         return [
-            EventDraft(ev.Foreign(foreign_kind="x.mcp.connected", data=about), actor="runtime", source=self._source)
+            EventDraft(ev.Foreign(foreign_kind="x.mcp.connected", data=fields), actor="runtime", source=self._source)
         ]
 
     def _record_departure(self, scope: str, lost_ids: tuple[Any, ...]) -> None:
@@ -261,9 +261,9 @@ class TrafficRecorder:
             unread: list[Value] = [action for _, action, _ in client.unread]
             waiting: list[Value] = [call.action for key, call in self._open.items() if key[0] == scope]
             why = f"{client.title} left" + ("; whether it read its last answers is not known" if unread else "")
-            about: dict[str, Value] = {"client": client.name, "unread": unread, "unanswered": waiting, "why": why}
+            fields: dict[str, Value] = {"client": client.name, "unread": unread, "unanswered": waiting, "why": why}
             drafts.append(
-                EventDraft(ev.Foreign(foreign_kind="x.mcp.left", data=about), actor="runtime", source=self._source)
+                EventDraft(ev.Foreign(foreign_kind="x.mcp.left", data=fields), actor="runtime", source=self._source)
             )
         if drafts:
             self._append(*drafts)

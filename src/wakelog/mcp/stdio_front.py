@@ -166,16 +166,16 @@ class FirstAnswers:
             return {}
         if method not in LISTS:
             return None
-        found: dict[str, Any] = self._lists()[method]
+        results: dict[str, Any] = self._lists()[method]
         if method == "tools/list" and self._read_only:
-            return {**found, "tools": [t for t in found["tools"] if t["annotations"].get("readOnlyHint")]}
-        return found
+            return {**results, "tools": [t for t in results["tools"] if t["annotations"].get("readOnlyHint")]}
+        return results
 
     def _initialize(self, params: Any) -> dict[str, Any] | None:
         if self.version or not _is_complete(params):
             return None
-        wanted = params["protocolVersion"]
-        self.version = wanted if wanted in VERSIONS else VERSIONS[-1]
+        protocol_version = params["protocolVersion"]
+        self.version = protocol_version if protocol_version in VERSIONS else VERSIONS[-1]
         return {
             "protocolVersion": self.version,
             "capabilities": self._lists()["capabilities"],

@@ -51,7 +51,7 @@ class Turns:
         self._refuse(session, client, only=_PREFIX)
 
     def busy(self, session: Session[Any], client: str) -> str:
-        """A sentence about who else has the session's turn; empty if nobody has."""
+        """A sentence about another holder of the session's turn; empty if there is none."""
         holder = self._other_holder(session, client)
         return _describe(session, holder) if holder is not None else ""
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from wakelog.model.short_text import one_line
+
 PATH_MAX: Final = 40
 PLACE_MAX: Final = 20
 GIST_MAX: Final = 160
@@ -26,24 +28,27 @@ _TASKS: Final = ("description", "question", "title", "name", "prompt", "task", "
 def call_gist(arguments: Any) -> str:
     """Returns for example `src/app.py`, `pytest -q` or `"login" in src`; empty if no argument is short enough."""
     if isinstance(arguments, str):
-        return _line(arguments)
+        return one_line(arguments, GIST_MAX)
     if not isinstance(arguments, Mapping):
         return ""
     command, path = _first(arguments, _COMMANDS), _first(arguments, _PATHS)
     if command:
-        return f"{command} {_short_path(path)}" if path and command in _EDITS else _line(command)
+        return f"{command} {_short_path(path)}" if path and command in _EDITS else one_line(command, GIST_MAX)
     if sought := _first(arguments, _SEARCHES):
-        return f'"{_line(sought)}"' + (f" in {_short_path(path, PLACE_MAX)}" if path else "")
+        return f'"{one_line(sought, GIST_MAX)}"' + (f" in {_short_path(path, PLACE_MAX)}" if path else "")
     if path:
         return _short_path(path)
     if patch := _first(arguments, ("patch", "input", "diff")):
-        return _line(_patched(patch))
+        return one_line(_patched(patch), GIST_MAX)
     for name in ("todos", "plan", "items", "questions"):
         if isinstance(arguments.get(name), list) and arguments[name]:
             return _listed(arguments[name], name)
     if task := _first(arguments, _TASKS):
-        return _line(task)
-    return next((_line(v) for v in arguments.values() if isinstance(v, str) and v.strip() and len(v) <= GIST_MAX), "")
+        return one_line(task, GIST_MAX)
+    return next(
+        (one_line(v, GIST_MAX) for v in arguments.values() if isinstance(v, str) and v.strip() and len(v) <= GIST_MAX),
+        "",
+    )
 
 
 def _first(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str:
@@ -55,11 +60,6 @@ def _first(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str:
         if isinstance(value, str) and value.strip():
             return value
     return ""
-
-
-def _line(text: str) -> str:
-    line = " ".join(text[: GIST_MAX * 4].split())
-    return line if len(line) <= GIST_MAX else line[: GIST_MAX - 1] + "…"
 
 
 def _short_path(path: str, most: int = PATH_MAX) -> str:
@@ -85,4 +85,4 @@ def _listed(items: list[Any], name: str) -> str:
     at_work = [r for r in rows if r.get("status") in ("in_progress", "active")] or rows[:1]
     words = next((_first(r, ("content", "step", "activeForm", "question", "text", "title")) for r in at_work), "")
     count = f"{len(items)} {name if name != 'plan' else 'steps'}"
-    return f"{count}: {_line(words)}" if words else count
+    return f"{count}: {one_line(words, GIST_MAX)}" if words else count

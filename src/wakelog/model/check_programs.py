@@ -296,6 +296,6 @@ def _script_check(command: ShellCommand, program: str, words: list[str], plain: 
     if command.words[0].endswith("bin/test"):
         return "test"
     script = plain[0].rsplit("/", 1)[-1] if program in ("bash", "sh", "zsh", "pwsh") and plain else program
-    if found := _SCRIPT.fullmatch(script):
-        return {"typecheck": "types", "check": "test"}.get(found[1], found[1])
+    if match := _SCRIPT.fullmatch(script):
+        return {"typecheck": "types", "check": "test"}.get(match[1], match[1])
     return "test" if program != "test" and _TEST_PROGRAM.fullmatch(program) else ""

@@ -132,20 +132,20 @@ def shell_commands(line: str) -> tuple[ShellCommand, ...]:
     line = _HEREDOC.sub(keep, line[:LINE_MAX]).replace("\\\n", " ")
     if "\\" in line:
         line = _WINDOWS_PATH.sub(lambda m: m[1] + m[2].replace("\\", "/"), line)
-    found: list[ShellCommand] = []
+    commands: list[ShellCommand] = []
     words: list[str] = []
     for token in [*_tokens(line), ";"]:
         if token in _SPLIT:
             if words:
-                found.append(_command(words, documents, is_piped=token in ("|", "|&", "||", ";", "&", "\n")))
+                commands.append(_command(words, documents, is_piped=token in ("|", "|&", "||", ";", "&", "\n")))
             words = []
         else:
             words.append(token)
     if "pipefail" in line:
-        found = [msgspec.structs.replace(command, is_piped=False) for command in found]
-    if found and not line.rstrip().endswith("&"):
-        found[-1] = msgspec.structs.replace(found[-1], is_piped=False)
-    return tuple(inner for command in found if command.words for inner in _unwrapped(command))
+        commands = [msgspec.structs.replace(command, is_piped=False) for command in commands]
+    if commands and not line.rstrip().endswith("&"):
+        commands[-1] = msgspec.structs.replace(commands[-1], is_piped=False)
+    return tuple(inner for command in commands if command.words for inner in _unwrapped(command))
 
 
 def _unwrapped(command: ShellCommand) -> tuple[ShellCommand, ...]:
@@ -247,7 +247,7 @@ def _without_options(words: list[str]) -> list[str]:
 def written_files(line: str) -> list[str]:
     """Returns the files that a command line writes, moves or removes, as it names them, but in full after a `cd` into a
     directory for temporary files. A name may be a pattern."""
-    found: list[str] = []
+    results: list[str] = []
     place = ""
     for command in shell_commands(line):
         if command.program == "cd":
@@ -256,14 +256,14 @@ def written_files(line: str) -> list[str]:
         if _INTERPRETER.match(command.program):
             names += _written_by_script(command.here)
             names += [name for word in command.words[1:] if len(word) > 20 for name in _written_by_script(word)]
-        found += [name if not place or name[:1] in "/~$" else f"{place}/{name}" for name in names]
-    return list(dict.fromkeys(found))
+        results += [name if not place or name[:1] in "/~$" else f"{place}/{name}" for name in names]
+    return list(dict.fromkeys(results))
 
 
 def _written_by_script(script: str) -> list[str]:
     """The files that a script given on the command line opens to write. A name in a variable is not known."""
-    found = [m[1] or m[2] for m in _OPENED.finditer(script)]
-    return found or (["(a file)"] if _WRITES.search(script) else [])
+    results = [m[1] or m[2] for m in _OPENED.finditer(script)]
+    return results or (["(a file)"] if _WRITES.search(script) else [])
 
 
 def patched_files(patch: str) -> list[str]:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from wakelog.model.short_text import cut
+
 SIGNATURE_MAX: Final = 160
 TEXT_MAX: Final = 16_000
 """Of a longer text, only the first and the last half of this size are read."""
@@ -83,12 +85,12 @@ def error_signature(type_: str, message: str) -> str:
     name = type_.strip()
     if name.lower() not in _GENERAL:
         line = _first_line(_plain(message))
-        return _cut(f"{name}: {_masked(line)}" if line else name)
+        return cut(f"{name}: {_masked(line)}" if line else name, SIGNATURE_MAX)
     if name.lower() in ("timed_out", "timeout"):
         return "timed out"
     text = _plain(message)
     line = _raised(text) or _coded(text) or _masked(_first_line(text))
-    return _cut(line) if re.search(r"[A-Za-z]{2}", re.sub(r"<\w+>", "", line)) else ""
+    return cut(line, SIGNATURE_MAX) if re.search(r"[A-Za-z]{2}", re.sub(r"<\w+>", "", line)) else ""
 
 
 def _plain(message: str) -> str:
@@ -112,8 +114,8 @@ def _coded(text: str) -> str:
         plain = _PLACE.sub("", _unwrapped(line))
         if _TELLING.search(plain):
             return _masked(plain)
-        if found := _CODED.search(plain):
-            return _masked(found[0])
+        if match := _CODED.search(plain):
+            return _masked(match[0])
     return ""
 
 
@@ -138,7 +140,3 @@ def _masked(line: str) -> str:
     for pattern, word in _MASKS:
         rest = pattern.sub(word, rest)
     return kept + re.sub(r"(<\w+>)(?:[\s,]+\1)+", r"\1", " ".join(rest.split())).removeprefix(": ")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= SIGNATURE_MAX else text[: SIGNATURE_MAX - 1] + "…"

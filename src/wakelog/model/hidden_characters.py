@@ -1,7 +1,7 @@
 """Characters that a reader does not see, or that change how the text around them looks: controls, bidirectional
 overrides, zero-width characters and tags.
 
-Recorded text may be hostile, so whoever shows it writes these characters as signs or code points.
+Recorded text may be hostile, so every surface shows these characters as signs or code points.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from wakelog.model.hidden_characters import show_hidden
+from wakelog.model.short_text import cut
 from wakelog.model.values import Value
 
 ROWS_MAX = 200
@@ -28,10 +29,9 @@ _STYLE = (
 def text(value: object, limit: int = _TEXT_MAX) -> str:
     """Returns text that is safe in HTML, cut to a length."""
     whole = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    cut = whole if len(whole) <= limit else whole[: limit - 1] + "…"
     from html import escape  # slow to import, and notebooks are rare
 
-    return escape(show_hidden(cut))
+    return escape(show_hidden(cut(whole, limit)))
 
 
 def box(title: str, inside: Iterable[str], command: str) -> str:

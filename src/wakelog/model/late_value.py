@@ -1,8 +1,8 @@
 """Properties that are computed when they are first used.
 
 `functools.cached_property` does the same, but before Python 3.12 it holds a lock meanwhile. A process that is forked at
-that moment would wait for the lock for ever. Since 3.12 two threads may get two objects. Here two threads may both
-compute a value; the first one to be ready is kept and given to both, and the other one is closed if it can be.
+that moment would never get the lock. Since 3.12 two threads may get two objects. Here two threads may both compute a
+value; the first one to be ready is kept and given to both, and the other one is closed if it can be.
 """
 
 from __future__ import annotations

@@ -220,8 +220,8 @@ def _block(block: dict[str, Any]) -> Iterator[Part]:
         case "document" if isinstance(block.get("source"), dict):
             yield Text(_document(block, block["source"]))
         case "resource" if isinstance(block.get("resource"), dict):
-            held = block["resource"]
-            yield Text(text_in(held, "text") or f"(a resource: {text_in(held, 'uri') or 'without an address'})")
+            resource = block["resource"]
+            yield Text(text_in(resource, "text") or f"(a resource: {text_in(resource, 'uri') or 'without an address'})")
         case "thinking" if isinstance(block.get("thinking"), str) and isinstance(block.get("signature"), str):
             yield Thinking({name: block[name] for name in ("type", "thinking", "signature")})
         case "redacted_thinking" if isinstance(block.get("data"), str):
@@ -251,9 +251,9 @@ def _block(block: dict[str, Any]) -> Iterator[Part]:
 
 def _hosted_call(block: dict[str, Any]) -> str:
     """Describes a call that the provider itself made while it answered."""
-    given, name = as_dict(block.get("input")), text_in(block, "name") or "a tool"
-    about = next((text_in(given, key) for key in ("query", "url", "code", "command") if text_in(given, key)), "")
-    return f"{name.replace('_', ' ')}: {about or text_of(given)}"
+    data, name = as_dict(block.get("input")), text_in(block, "name") or "a tool"
+    about = next((text_in(data, key) for key in ("query", "url", "code", "command") if text_in(data, key)), "")
+    return f"{name.replace('_', ' ')}: {about or text_of(data)}"
 
 
 def _hosted_result(block: dict[str, Any]) -> str:

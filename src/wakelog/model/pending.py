@@ -1,4 +1,4 @@
-"""An append on its way: what an engine returns before the commits are durable."""
+"""A pending append: what an engine returns before the commits are durable."""
 
 from __future__ import annotations
 

@@ -83,15 +83,15 @@ def merge_rows(rows: Sequence[Sequence[int]], key: int, kept: Sequence[int] = ()
     largest number stays, or for a negative column the smallest that is not 0."""
     out: dict[tuple[int, ...], list[int]] = {}
     for row in rows:
-        found = out.get(tuple(row[:key]))
-        if found is None:
+        results = out.get(tuple(row[:key]))
+        if results is None:
             out[tuple(row[:key])] = list(row)
             continue
         for place in range(key, len(row)):
             if place in kept:
-                found[place] = max(found[place], row[place])
+                results[place] = max(results[place], row[place])
             elif -place in kept:
-                found[place] = min(filter(None, (found[place], row[place])), default=0)
+                results[place] = min(filter(None, (results[place], row[place])), default=0)
             else:
-                found[place] += row[place]
+                results[place] += row[place]
     return [tuple(row) for _, row in sorted(out.items())]

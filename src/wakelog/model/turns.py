@@ -11,7 +11,7 @@ from typing import Protocol
 
 from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.ids import Seq
-from wakelog.model.values import INT_MAX, Value
+from wakelog.model.values import Value, as_int
 
 
 class TurnCounts(Protocol):
@@ -49,15 +49,11 @@ def count_event(
     if kind == "turn.ended":
         turn.ended_at, turn.outcome = at, outcome
     elif kind == "file.changed":
-        turn.added += _lines(body.get("added"))
-        turn.removed += _lines(body.get("removed"))
+        turn.added += as_int(body.get("added"))
+        turn.removed += as_int(body.get("removed"))
     elif kind in BEGIN_KINDS and not is_pruned:
         is_model = effect == "model"
         turn.model_calls += is_model
         turn.tool_calls += not is_model
     elif not turn.input and (kind == "turn.started" or (kind == "message.added" and body.get("role") == "user")):
         turn.input = summary()
-
-
-def _lines(value: Value) -> int:
-    return value if type(value) is int and 0 <= value <= INT_MAX else 0

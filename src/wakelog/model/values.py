@@ -22,6 +22,11 @@ RESERVED_KEYS = frozenset({"$payload", "$erased", "$redacted"})
 _INFINITE = float("inf")
 
 
+def as_int(value: object) -> int:
+    """An integer from 0 that JSON holds exactly; 0 for anything else."""
+    return value if type(value) is int and 0 <= value <= INT_MAX else 0
+
+
 def is_plain_in_python(value: Value, mark: str | None = None, depth: int = 0) -> bool:
     """Whether a value can be stored unchanged. Most can, and this check is four times faster than `_check`, because it
     tracks no paths and makes no copies. False only means that `_check` must decide. An object with the key `mark` is

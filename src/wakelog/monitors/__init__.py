@@ -1,1 +1,1 @@
-"""Rules over the live log: each reads events in order and flags what somebody should see."""
+"""Rules over the live log: each reads events in order and flags what needs attention."""

@@ -35,7 +35,7 @@ WARM_UP = 2000
 """How many earlier events to read before the first one that is judged, so that rules know the context."""
 
 PAUSING = ("budget",)
-"""The rules that pause a session by default: whoever sets a budget wants it kept."""
+"""The rules that pause a session by default: a budget is meant to be a limit."""
 
 
 def pausing_rules(on_effect: str) -> tuple[str, ...]:
@@ -101,12 +101,12 @@ class Monitor:
         """Catches up, and runs the rules that need the clock."""
         with self._lock:
             self._read()
-            seen, time = self._seen, self.log.clock() if now is None else now
-            seen.holder = self.log.living_holder
+            view, time = self._seen, self.log.clock() if now is None else now
+            view.holder = self.log.living_holder
             for rule in list(self.rules):
                 if tick := getattr(rule, "tick", None):
-                    for finding in self._run(rule, functools.partial(tick, time, seen)):
-                        self._queue.append((_name(rule), finding, seen.last))
+                    for finding in self._run(rule, functools.partial(tick, time, view)):
+                        self._queue.append((_name(rule), finding, view.last))
             return self._write()
 
     # Reading
@@ -137,18 +137,18 @@ class Monitor:
 
     def _take(self, entry: Entry) -> bool:
         """Updates the session view; False if rules should not see this event."""
-        seen = self._seen
+        view = self._seen
         if not entry.record.body:
-            seen.seq, self._is_stale = entry.seq, True
+            view.seq, self._is_stale = entry.seq, True
             return False
         if self._is_stale:
             before = fold_at(self.log.engine, self.log.segments, entry.seq - 1).fold
-            seen.restart_from(before, entry.seq - 1, entry.header.at)
+            view.restart_from(before, entry.seq - 1, entry.header.at)
             self._is_stale = False
-        seen.take(entry)
+        view.take(entry)
         if entry.kind in ev.REMOVAL_KINDS:
             # The state folded here may contain what was removed.
-            seen.restart_from(fold_at(self.log.engine, self.log.segments, entry.seq).fold, entry.seq, entry.header.at)
+            view.restart_from(fold_at(self.log.engine, self.log.segments, entry.seq).fold, entry.seq, entry.header.at)
         return entry.header.actor != ACTOR
 
     def _run(self, rule: Rule, look: Callable[[], Found]) -> tuple[RuleFinding, ...]:
@@ -165,11 +165,11 @@ class Monitor:
     def _write(self) -> list[RaisedFinding]:
         raised: list[RaisedFinding] = []
         while self._queue:
-            done = self._record(*self._queue[0])
+            finding = self._record(*self._queue[0])
             self._queue.popleft()
-            if done is not None:
-                raised.append(done)
-        if self._writes and any(done.rule == "budget" for done in raised):
+            if finding is not None:
+                raised.append(finding)
+        if self._writes and any(finding.rule == "budget" for finding in raised):
             budgets.note_reached(self.log, budgets.reached_limits(self.log.part("budget")), actor=ACTOR)
         return raised
 

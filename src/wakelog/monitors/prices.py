@@ -72,8 +72,8 @@ class Prices(msgspec.Struct, frozen=True):
     def find(self, model: str, provider: str, at_us: int) -> Price | None:
         """The price of a model at a time. Without a provider, only one provider may have that model."""
         day = datetime.datetime.fromtimestamp(at_us / 1e6, datetime.UTC).strftime("%Y-%m-%d")
-        found = [p for p in self.rows if p.model == model and p.holds(day) and provider in ("", p.provider)]
-        return found[-1] if len({p.provider for p in found}) == 1 else None
+        prices = [p for p in self.rows if p.model == model and p.holds(day) and provider in ("", p.provider)]
+        return prices[-1] if len({p.provider for p in prices}) == 1 else None
 
     def require(self, model: str, provider: str, at_us: int) -> None:
         """NotAllowedError, kind `price-unknown`, if there is no price, so that a limit in money cannot be kept."""
@@ -106,8 +106,8 @@ def load(file: Path) -> Prices:
     except (OSError, UnicodeDecodeError) as exc:
         raise InvalidInputError(f"{file} cannot be read: {exc}", kind="bad-prices", hint="correct the file") from exc
     replaced = {(p.provider, p.model) for p in own.rows}
-    kept = tuple(p for p in shipped.rows if (p.provider, p.model) not in replaced)
-    return msgspec.structs.replace(shipped, rows=(*kept, *own.rows))
+    prices = tuple(p for p in shipped.rows if (p.provider, p.model) not in replaced)
+    return msgspec.structs.replace(shipped, rows=(*prices, *own.rows))
 
 
 def parse(text: str, origin: str) -> Prices:

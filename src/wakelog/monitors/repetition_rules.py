@@ -19,9 +19,9 @@ Name = tuple[str, str]
 _ENDINGS = ANSWERS - {"action.reconciled"}  # a person recorded that one later
 
 
-def _ended_call(entry: Entry, seen: SessionView) -> SeenCall | None:
+def _ended_call(entry: Entry, view: SessionView) -> SeenCall | None:
     """The call that ended with this event, if it really ran."""
-    call = seen.call
+    call = view.call
     return call if entry.kind in _ENDINGS and call is not None and call.ended and not call.is_repeat else None
 
 
@@ -41,10 +41,10 @@ class RepeatedFailure:
         self._changed: Seq = 0
         """Where a call with effects last succeeded."""
 
-    def look(self, entry: Entry, seen: SessionView) -> Found:
+    def look(self, entry: Entry, view: SessionView) -> Found:
         if entry.kind == "session.resumed":
             self._failed.clear()  # somebody decided to continue
-        call = _ended_call(entry, seen)
+        call = _ended_call(entry, view)
         if call is not None and call.outcome == "succeeded" and call.effect in EFFECTS:
             self._changed = entry.seq
         if call is None or (not call.input and not call.is_model):
@@ -93,16 +93,16 @@ class Loop:
         """The flags of current loops, by the calls in the loop."""
         self._reported: set[frozenset[Name]] = set()
 
-    def look(self, entry: Entry, seen: SessionView) -> Found:
+    def look(self, entry: Entry, view: SessionView) -> Found:
         if self._resets(entry):
             self._recent.clear()
             self._reported.clear()
             self._runs, self._successes, self._same_results = dict.fromkeys(self._runs, 0), 0, 0
-        call = _ended_call(entry, seen)
+        call = _ended_call(entry, view)
         if call is None or call.is_model or not call.input or entry.body.get("retry"):
             return None
         left = [calls for calls in self._flags if call.name not in calls]
-        found = [over(self._flags.pop(calls), f"{call.tool} was called next") for calls in left]
+        findings = [over(self._flags.pop(calls), f"{call.tool} was called next") for calls in left]
         self._reported.difference_update(left)
         self._count(call)
         self._recent.append(call.name)
@@ -110,8 +110,8 @@ class Loop:
         calls = frozenset(list(self._recent)[-period:])
         if period and calls not in self._reported:
             self._reported.add(calls)
-            found.append(self._finding(call, period, calls, seen))
-        return found
+            findings.append(self._finding(call, period, calls, view))
+        return findings
 
     def _resets(self, entry: Entry) -> bool:
         if entry.kind == "message.added":
@@ -134,9 +134,9 @@ class Loop:
         # A run of one call also repeats with every longer period; that is not a loop of several calls.
         return self._runs[period] >= period * (self.times - 1) and self._runs[1] < period - 1
 
-    def _finding(self, call: SeenCall, period: int, calls: frozenset[Name], seen: SessionView) -> RuleFinding:
+    def _finding(self, call: SeenCall, period: int, calls: frozenset[Name], view: SessionView) -> RuleFinding:
         flag = self._flags.setdefault(calls, f"{self.name}:{call.short_name}")
-        newest = [c for c in seen.calls if c.name in calls][-period:]
+        newest = [c for c in view.calls if c.name in calls][-period:]
         if period == 1:
             message = f"{call.tool} was called {self._runs[1] + 1} times in a row with the same input"
         else:
@@ -162,18 +162,18 @@ class RetryDivergence:
         self._steps: list[SeenCall] = []
         self._is_reported = False
 
-    def look(self, entry: Entry, seen: SessionView) -> Found:
+    def look(self, entry: Entry, view: SessionView) -> Found:
         if entry.kind == "turn.started":
             self._begin_turn(entry)
         elif entry.kind == "action.evidence":
-            return self._contradiction(entry, seen.call)
-        call = seen.call
+            return self._contradiction(entry, view.call)
+        call = view.call
         if call is None or not entry.header.turn or call.turn != self._turn or call.is_model or self._is_reported:
             return None
         if entry.seq == call.request and len(self._steps) < KEPT_MAX:
             self._steps.append(call)
-            if found := self._compare_call(entry, call):
-                return found
+            if finding := self._compare_call(entry, call):
+                return finding
         return self._compare_answer(entry, call) if call.ended == entry.seq else None
 
     def _begin_turn(self, entry: Entry) -> None:

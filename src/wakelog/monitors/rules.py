@@ -1,4 +1,4 @@
-"""What a rule is: it reads events in order and reports what somebody should see.
+"""What a rule is: it reads events in order and reports what needs attention.
 
 A rule is pure and incremental. It gets each event once, in order, with a view of what came before (session_view.py),
 and keeps the little memory it needs in itself. So the same rule runs beside a working agent, over a session that ended
@@ -33,7 +33,7 @@ from wakelog.user_code import load_attribute
 
 
 class RuleFinding(msgspec.Struct, frozen=True):
-    """Something that somebody should see. `flag` is its key: a new finding with the same key replaces the old one.
+    """Something that needs attention. `flag` is its key: a new finding with the same key replaces the old one.
 
     `pause` asks for the session to be paused; the monitor decides. With `is_over` the flag is cleared, and `message`
     says why.
@@ -57,7 +57,7 @@ class Rule(Protocol):
 
     name: str
 
-    def look(self, entry: Entry, seen: SessionView) -> Found:
+    def look(self, entry: Entry, view: SessionView) -> Found:
         """Gets every event once, in order; returns its findings, if any."""
         ...
 
@@ -74,8 +74,8 @@ class FunctionRule:
         self.name = str(getattr(function, "__name__", "rule")).replace("_", "-")
         self._function = function
 
-    def look(self, entry: Entry, seen: SessionView) -> Found:
-        return self._function(entry, seen)
+    def look(self, entry: Entry, view: SessionView) -> Found:
+        return self._function(entry, view)
 
 
 def over(flag: str, why: str) -> RuleFinding:
@@ -115,8 +115,8 @@ def load_rules(place: str) -> list[Given]:
     """The rule or rules that `module:attribute` names. Modules in the working folder are found too."""
     misnamed = InvalidInputError(f"{place!r} does not name a rule", kind="bad-rule", hint="use module:attribute")
     try:
-        found = load_attribute(place, misnamed)
-        rules = list(found) if isinstance(found, Sequence) else [found]
+        attribute = load_attribute(place, misnamed)
+        rules = list(attribute) if isinstance(attribute, Sequence) else [attribute]
         for rule in rules:
             new_rule(rule)
     except InvalidInputError:

@@ -15,26 +15,26 @@ class BudgetRule:
 
     name = "budget"
 
-    def look(self, entry: Entry, seen: SessionView) -> Found:
-        before, after = seen.before.budget, seen.state["budget"]
+    def look(self, entry: Entry, view: SessionView) -> Found:
+        before, after = view.before.budget, view.state["budget"]
         is_fork = entry.kind == "session.forked"
         if before == after and not is_fork:
             return None
         was = {use.unit: use.level for use in uses(before)}
         if is_fork:  # a fork inherits what was spent, and the flags raised before it
-            was = {unit: level for unit, level in was.items() if f"{self.name}:{unit}" in seen.state["flags"]}
-        found = []
+            was = {unit: level for unit, level in was.items() if f"{self.name}:{unit}" in view.state["flags"]}
+        results = []
         for use in uses(after):
             level, flag = use.level, f"{self.name}:{use.unit}"
             if level == was.get(use.unit, 0):
                 continue
             if level == 0:
-                found.append(over(flag, "the limit was lifted" if use.limit is None else use.words))
+                results.append(over(flag, "the limit was lifted" if use.limit is None else use.words))
             elif level == 1:
-                found.append(RuleFinding(flag, f"nearly reached: {use.words}", "warning", (entry.seq,)))
+                results.append(RuleFinding(flag, f"nearly reached: {use.words}", "warning", (entry.seq,)))
             else:
-                found.append(RuleFinding(flag, f"reached: {use.words}", "error", (entry.seq,), pause=True))
-        return found
+                results.append(RuleFinding(flag, f"reached: {use.words}", "error", (entry.seq,), pause=True))
+        return results
 
 
 class Stall:
@@ -52,25 +52,25 @@ class Stall:
         self.least_s = least_s
         self._reported_at = 0
 
-    def look(self, entry: Entry, seen: SessionView) -> Found:
-        if seen.last == entry.seq and (self._reported_at or self.flag in seen.state["flags"]):
+    def look(self, entry: Entry, view: SessionView) -> Found:
+        if view.last == entry.seq and (self._reported_at or self.flag in view.state["flags"]):
             self._reported_at = 0
             return over(self.flag, "something happened again")
         return None
 
-    def tick(self, now: int, seen: SessionView) -> Found:
-        if not seen.is_busy or self._reported_at == seen.last:
+    def tick(self, now: int, view: SessionView) -> Found:
+        if not view.is_busy or self._reported_at == view.last:
             return None
-        silent = now - seen.at
-        patience = max(int(self.least_s * _SECOND), self.times * seen.usual_gap())
-        for call in seen.open.values():
-            patience = max(patience, 2 * seen.longest.get(call.tool, 0))
-        if silent <= patience or (silent <= 6 * patience and seen.holder()):
+        silent = now - view.at
+        patience = max(int(self.least_s * _SECOND), self.times * view.usual_gap())
+        for call in view.open.values():
+            patience = max(patience, 2 * view.longest.get(call.tool, 0))
+        if silent <= patience or (silent <= 6 * patience and view.holder()):
             return None
-        self._reported_at = seen.last
-        waits = [f"{call.tool} (e{call.request})" for call in list(seen.open.values())[:3]]
-        what = f"waiting for {', '.join(waits)}" if waits else f"turn @{seen.state['turn']['number']} is open"
-        targets = tuple(call.request for call in seen.open.values())[:8] or (seen.last,)
+        self._reported_at = view.last
+        waits = [f"{call.tool} (e{call.request})" for call in list(view.open.values())[:3]]
+        what = f"waiting for {', '.join(waits)}" if waits else f"turn @{view.state['turn']['number']} is open"
+        targets = tuple(call.request for call in view.open.values())[:8] or (view.last,)
         return RuleFinding(self.flag, f"nothing happened for {_span(silent)}, {what}", "warning", targets)
 
 
@@ -84,10 +84,10 @@ class LeaseTakeover:
 
     name = "lease-takeover"
 
-    def look(self, entry: Entry, seen: SessionView) -> Found:
+    def look(self, entry: Entry, view: SessionView) -> Found:
         if entry.kind != "lease.taken":
             return None
-        former, holder = seen.before.lease.get("holder", ""), entry.body.get("holder", "")
+        former, holder = view.before.lease.get("holder", ""), entry.body.get("holder", "")
         if not former or former == holder:
             return None
         epoch = entry.body.get("epoch", 0)
@@ -104,11 +104,11 @@ class PendingEvicted:
         self._flagged: dict[str, str] = {}
         """Evicted key → pending action."""
 
-    def look(self, entry: Entry, seen: SessionView) -> Found:
+    def look(self, entry: Entry, view: SessionView) -> Found:
         kind, body = entry.kind, entry.body
         if kind == "context.evicted":
             key, handle = str(body.get("key", "")), body.get("handle", 0)
-            call = next((call for call in seen.open.values() if handle in call.seqs), None)
+            call = next((call for call in view.open.values() if handle in call.seqs), None)
             if call is None:
                 return None
             self._flagged[key] = call.action
@@ -119,7 +119,7 @@ class PendingEvicted:
         if kind == "context.restored":
             gone = {key: "it is back in the window" for key in self._flagged if key == body.get("key")}
         else:
-            gone = {key: "it is no longer pending" for key, action in self._flagged.items() if action not in seen.open}
+            gone = {key: "it is no longer pending" for key, action in self._flagged.items() if action not in view.open}
         for key in gone:
             del self._flagged[key]
         return [over(f"{self.name}:{key}", why) for key, why in gone.items()]

@@ -136,12 +136,12 @@ class SessionView:
 
     def least(self, ranges: Ranges) -> DistrustedEvent | None:
         """The least trusted event in these ranges, the newest if there are several; None if all are trusted."""
-        found: list[DistrustedEvent] = []
+        events: list[DistrustedEvent] = []
         for first, last in ranges:
             low = bisect_left(self._distrusted, first, key=lambda d: d.seq)
             high = bisect_right(self._distrusted, last, key=lambda d: d.seq)
-            found += (event for event in self._distrusted[low:high] if event.seq not in self._endorsed)
-        return max(found, key=lambda d: (distrust(d.trust), d.seq), default=None)
+            events += (event for event in self._distrusted[low:high] if event.seq not in self._endorsed)
+        return max(events, key=lambda d: (distrust(d.trust), d.seq), default=None)
 
     def is_endorsed(self, seq: Seq) -> bool:
         return seq in self._endorsed

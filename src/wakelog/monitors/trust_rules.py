@@ -51,23 +51,23 @@ class UntrustedEffect:
         self._outside: dict[str, list[Seq]] = {}
         """Source → the newest events with unverified content from there, if it is not the project."""
 
-    def look(self, entry: Entry, seen: SessionView) -> Found:
+    def look(self, entry: Entry, view: SessionView) -> Found:
         if entry.kind in ("turn.started", "session.resumed"):
             self._reported.clear()
         elif entry.kind == "trust.endorsed":
             return self._clear_endorsed(entry)
-        found = self._judge(entry, seen) if entry.kind in BEGIN_KINDS else None
-        self._remember(entry, seen)
-        return found
+        finding = self._judge(entry, view) if entry.kind in BEGIN_KINDS else None
+        self._remember(entry, view)
+        return finding
 
-    def _remember(self, entry: Entry, seen: SessionView) -> None:
+    def _remember(self, entry: Entry, view: SessionView) -> None:
         """Remembers what was read: addresses, and content from outside the project."""
-        call, header = seen.call, entry.header
+        call, header = view.call, entry.header
         if entry.kind in BEGIN_KINDS and call is not None and not call.is_model:
-            self._reads_project[call.action] = reads_project(call.tool, seen.read(entry, "input"))
+            self._reads_project[call.action] = reads_project(call.tool, view.read(entry, "input"))
         if entry.kind not in _READABLE or _is_by_model(entry, call):
             return  # an address is not trusted because a model repeats it
-        self._addresses.take(seen.read(entry, _READABLE[entry.kind]), entry.seq, is_trusted=header.trust == "trusted")
+        self._addresses.take(view.read(entry, _READABLE[entry.kind]), entry.seq, is_trusted=header.trust == "trusted")
         if header.trust == "unverified" and not self._is_from_project(entry, call):
             known = self._outside.setdefault(header.source or "unnamed", [])
             known[:] = [*known[-63:], entry.seq]
@@ -82,11 +82,11 @@ class UntrustedEffect:
             return bool(source) and source not in self._outside  # a message that repeats the result of a call
         return self._reads_project.get(call.action, False)
 
-    def _judge(self, entry: Entry, seen: SessionView) -> RuleFinding | None:
-        call = seen.call
+    def _judge(self, entry: Entry, view: SessionView) -> RuleFinding | None:
+        call = view.call
         if call is None or call.effect not in EFFECTS or call.is_repeat:
             return None
-        source, known, is_sure = self._exposure(entry, seen)
+        source, known, is_sure = self._exposure(entry, view)
         if source is not None and source.trust == "untrusted":
             flag = f"{self.name}:{call.tool}:{source.source or 'unnamed'}"
             name = source.source or "untrusted content"
@@ -95,24 +95,24 @@ class UntrustedEffect:
             return self._report(flag, message, grave if is_sure else "warning", entry, source.seq, pause=self.pause)
         if call.effect != "external" or is_lookup(call.tool):
             return None
-        return self._judge_unverified(entry, call, seen)
+        return self._judge_unverified(entry, call, view)
 
-    def _judge_unverified(self, entry: Entry, call: SeenCall, seen: SessionView) -> RuleFinding | None:
-        model = seen.context_of(entry)
-        window = model.context if model is not None and model.context else seen.view()
+    def _judge_unverified(self, entry: Entry, call: SeenCall, view: SessionView) -> RuleFinding | None:
+        model = view.context_of(entry)
+        window = model.context if model is not None and model.context else view.view()
         # Earlier answers of the same tool do not count.
         outside = {
             seq: source
             for source, seqs in self._outside.items()
             for seq in seqs
             if source != f"tool:{call.tool}"
-            and not seen.is_endorsed(seq)
+            and not view.is_endorsed(seq)
             and any(first <= seq <= last for first, last in window)
         }
-        for address, seq in self._addresses.carried(seen.read(entry, "input")):
-            if seen.is_endorsed(seq) or (is_project_tool(call.tool) and seq not in outside):
+        for address, seq in self._addresses.carried(view.read(entry, "input")):
+            if view.is_endorsed(seq) or (is_project_tool(call.tool) and seq not in outside):
                 continue
-            origin = seen.least([(seq, seq)])
+            origin = view.least([(seq, seq)])
             source = origin.source if origin is not None else ""
             message = f"{call.tool} (external) carries {address}, which only e{seq} ({source or 'unverified'}) named"
             flag = f"unverified-effect:{source or 'unnamed'}"
@@ -136,22 +136,22 @@ class UntrustedEffect:
         self._reported.add((flag, severity))
         return RuleFinding(flag, message, severity, (entry.seq, seq), pause, count)
 
-    def _exposure(self, entry: Entry, seen: SessionView) -> tuple[DistrustedEvent | None, str, bool]:
+    def _exposure(self, entry: Entry, view: SessionView) -> tuple[DistrustedEvent | None, str, bool]:
         """The least trusted event that the model saw, how that is known, and whether it is recorded."""
         header = entry.header
-        model: SeenCall | None = seen.context_of(entry)
+        model: SeenCall | None = view.context_of(entry)
         if model is not None and model.context:
-            found = seen.least(model.context)
-            if found is not None and found.trust == "untrusted":
-                return found, f"recorded as the context of the model call e{model.request}", True
+            event = view.least(model.context)
+            if event is not None and event.trust == "untrusted":
+                return event, f"recorded as the context of the model call e{model.request}", True
         if header.trust != "trusted":
             # The request itself has that trust. Name the event it came from, if there is one.
-            origin = seen.least([(1, entry.seq - 1)])
+            origin = view.least([(1, entry.seq - 1)])
             where = origin.seq if origin is not None and origin.source == header.source else entry.seq
             return DistrustedEvent(where, header.trust, header.source), "recorded as the trust of the request", True
         if model is not None and model.context:
             return None, "", True
-        return seen.least(seen.view()), "assumed, since it is in view and no context is recorded", False
+        return view.least(view.view()), "assumed, since it is in view and no context is recorded", False
 
     def _clear_endorsed(self, entry: Entry) -> list[RuleFinding]:
         targets = set(entry.body.get("targets", ()))
@@ -179,16 +179,16 @@ class SecretSeen:
     def __init__(self) -> None:
         self._reported: set[str] = set()
 
-    def look(self, entry: Entry, seen: SessionView) -> Found:
+    def look(self, entry: Entry, view: SessionView) -> Found:
         if entry.kind == "flag.cleared":
             self._reported.discard(str(entry.body.get("flag")))  # somebody dealt with it; report the next one
         if entry.kind != "payload.redacted":
             return None
         target: Seq = entry.body.get("target", 0)
-        found = []
+        results = []
         for marker in entry.body.get("markers", ()):
             flag = f"{self.name}:{marker}"
             if flag not in self._reported:
                 self._reported.add(flag)
-                found.append(RuleFinding(flag, f"a {marker} was in e{target}, and was masked", targets=(target,)))
-        return found
+                results.append(RuleFinding(flag, f"a {marker} was in e{target}, and was masked", targets=(target,)))
+        return results

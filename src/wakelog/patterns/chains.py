@@ -105,10 +105,10 @@ class ChainMine:
 
     def chains(self, least: int = 0) -> list[Chain]:
         """The closed chains, most frequent first, with their effect on success."""
-        found = self.closed(least or self.least())
-        effects = self._effects(list(found))
+        results = self.closed(least or self.least())
+        effects = self._effects(list(results))
         names = list(self._labels)
-        chains = [Chain(tuple(names[n] for n in steps), count, effects[steps]) for steps, count in found.items()]
+        chains = [Chain(tuple(names[n] for n in steps), count, effects[steps]) for steps, count in results.items()]
         return sorted(chains, key=lambda c: (-c.roots, -len(c.steps), c.steps))
 
     def closed(self, least: int) -> dict[tuple[int, ...], int]:
@@ -185,13 +185,13 @@ def _grams(
     traces: Iterable[tuple[int, ...]], length: int, parts: dict[tuple[int, ...], int] | None
 ) -> set[tuple[int, ...]]:
     """The chains of one length in these traces; with `parts`, only those whose parts are in it."""
-    found: set[tuple[int, ...]] = set()
+    results: set[tuple[int, ...]] = set()
     for trace in traces:
         for at in range(len(trace) - length + 1):
             gram = trace[at : at + length]
             if parts is None or (gram[:-1] in parts and gram[1:] in parts):
-                found.add(gram)
-    return found
+                results.add(gram)
+    return results
 
 
 def _tables(has: bytearray, bounds: Sequence[tuple[int, int, int]]) -> list[Counts]:
@@ -227,8 +227,8 @@ def _effect(strata: Sequence[Counts], chance: float) -> ChainEffect:
 
 def first_place(session: TracedSession, steps: Sequence[str]) -> tuple[SessionId, int, int] | None:
     """Session, event and turn of the first occurrence of a chain in a session; None if there is none."""
-    found = next((run for turn in session.turns() for run in matches(turn, steps)), None)
-    return (session.id, found[0].asked, found[0].turn) if found else None
+    results = next((run for turn in session.turns() for run in matches(turn, steps)), None)
+    return (session.id, results[0].asked, results[0].turn) if results else None
 
 
 def matches(turn: Sequence[TracedStep], steps: Sequence[str]) -> Iterator[list[TracedStep]]:

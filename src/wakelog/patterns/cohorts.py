@@ -140,13 +140,15 @@ def compare_cohorts(sessions: Iterable[TracedSession], a: Cohort, b: Cohort, as_
     if min(map(len, sides)) < SESSIONS_MIN:
         notes.append(f"too few: {len(sides[0])} and {len(sides[1])} sessions; each set needs {SESSIONS_MIN}")
     kept = [[f for f in side if f.task in shared] if shared else side for side in sides]
-    found = _differences(kept[0], kept[1], shared) if min(map(len, kept)) else []
+    differences = _differences(kept[0], kept[1], shared) if min(map(len, kept)) else []
     if {*a.where, *b.where} & OUTCOMES:  # sets chosen by outcome differ in success by definition
-        found = [difference for difference in found if difference.name != "success"]
+        differences = [difference for difference in differences if difference.name != "success"]
     if min(map(len, kept), default=0) < SESSIONS_MIN:
-        found = [msgspec.structs.replace(difference, verdict="too few", chance=1.0) for difference in found]
+        differences = [msgspec.structs.replace(difference, verdict="too few", chance=1.0) for difference in differences]
     compared = len(kept[0]) + len(kept[1])
-    return CohortComparison(len(sides[0]), len(sides[1]), len(shared), compared, tuple(found), tuple(notes), as_of)
+    return CohortComparison(
+        len(sides[0]), len(sides[1]), len(shared), compared, tuple(differences), tuple(notes), as_of
+    )
 
 
 def _differences(a: Sequence[SessionFigures], b: Sequence[SessionFigures], tasks: set[str]) -> list[CohortDifference]:
@@ -200,13 +202,13 @@ def _groups(
     read: Callable[[SessionFigures], float | None],
 ) -> Groups:
     """The values by task; in one group if there is no common task."""
-    found: dict[str, tuple[list[float], list[float]]] = {}
+    results: dict[str, tuple[list[float], list[float]]] = {}
     for side, sessions in enumerate((a, b)):
         for figures in sessions:
             value = read(figures)
             if value is not None:
-                found.setdefault(figures.task if tasks else "", ([], []))[side].append(value)
-    return [found[task] for task in sorted(found) if all(found[task])]
+                results.setdefault(figures.task if tasks else "", ([], []))[side].append(value)
+    return [results[task] for task in sorted(results) if all(results[task])]
 
 
 def _test_difference(groups: Groups) -> tuple[float, float, float, float]:

@@ -95,12 +95,12 @@ class AskPatterns(IndexQuestion, frozen=True):
             raise InvalidInputError(
                 f"there are no patterns of the kind {unknown[0]!r}", kind="bad-kind", hint=f"use {', '.join(KINDS)}"
             )
-        found, sessions, roots, notes = _find_patterns(
+        results, sessions, roots, notes = _find_patterns(
             reading.db, self.project, self.kinds or KINDS, self.since, self.until, self.least
         )
-        shown = tuple(pattern for of_kind in found for pattern in of_kind[: self.limit])
-        hidden = sum(map(len, found)) - len(shown)
-        return FoundPatterns(shown, sessions, roots, hidden, tuple(notes), reading.as_of)
+        patterns = tuple(pattern for of_kind in results for pattern in of_kind[: self.limit])
+        hidden = sum(map(len, results)) - len(patterns)
+        return FoundPatterns(patterns, sessions, roots, hidden, tuple(notes), reading.as_of)
 
 
 class AskPattern(IndexQuestion, frozen=True):
@@ -110,8 +110,8 @@ class AskPattern(IndexQuestion, frozen=True):
     project: str | None = None
 
     def __call__(self, reading: IndexMoment) -> WorkPattern:
-        found, *_ = _find_patterns(reading.db, self.project)
-        pattern = next((p for of_kind in found for p in of_kind if p.id == self.id), None)
+        results, *_ = _find_patterns(reading.db, self.project)
+        pattern = next((p for of_kind in results for p in of_kind if p.id == self.id), None)
         if pattern is None:
             raise NotFoundError(
                 f"there is no pattern {self.id}", kind="pattern-not-found", hint="wakelog patterns lists what there is"
@@ -147,7 +147,7 @@ def _find_patterns(
     if "recipe" in kinds:
         out.append([_recipe(recipe) for recipe in book.recipes(least_roots=support)])
     if "dead_end" in kinds:
-        out.append([_dead_end(words, seen) for words, seen in repeated_dead_ends(db, project)])
+        out.append([_dead_end(words, sightings) for words, sightings in repeated_dead_ends(db, project)])
     if "loop" in kinds:
         out.append(_by_label("loop", habits.loops, "is called again and again with the same input", support))
     if "flaky" in kinds:
@@ -222,7 +222,7 @@ def _chain(chain: Chain) -> WorkPattern:
 def _recipe(recipe: Recipe) -> WorkPattern:
     after = f", mostly after {' → '.join(recipe.steps)}" if recipe.steps else ""
     rate = f"{recipe.ended} of {recipe.of} times (at least {recipe.at_least:.0%})"
-    seen = [PatternPlace(i.session, i.name, i.ended or i.failed, i.turn, i.at) for i in recipe.instances]
+    places = [PatternPlace(i.session, i.name, i.ended or i.failed, i.turn, i.at) for i in recipe.instances]
     return WorkPattern(
         id=recipe.id,
         kind="recipe",
@@ -231,31 +231,31 @@ def _recipe(recipe: Recipe) -> WorkPattern:
         times=recipe.of,
         trust=recipe.trust,
         steps=recipe.steps,
-        seen=tuple(seen[:SEEN_MAX]),
+        seen=tuple(places[:SEEN_MAX]),
     )
 
 
-def _dead_end(words: str, seen: Sequence[Sighting]) -> WorkPattern:
-    learned = next((sighting.note for sighting in reversed(seen) if sighting.note), "")
+def _dead_end(words: str, sightings: Sequence[Sighting]) -> WorkPattern:
+    learned = next((sighting.note for sighting in reversed(sightings) if sighting.note), "")
     text = f"given up again: {words}" + (f" ({learned})" if learned else "")
-    return _pattern("dead_end", words, text, _sightings(seen))
+    return _pattern("dead_end", words, text, _sightings(sightings))
 
 
-def _by_label(kind: PatternKind, found: dict[str, Sightings], claim: str, support: int) -> list[WorkPattern]:
-    patterns = [_pattern(kind, label, f"{label} {claim}", seen) for label, seen in found.items()]
+def _by_label(kind: PatternKind, results: dict[str, Sightings], claim: str, support: int) -> list[WorkPattern]:
+    patterns = [_pattern(kind, label, f"{label} {claim}", sightings) for label, sightings in results.items()]
     kept = [pattern for pattern in patterns if pattern.roots >= support]
     return sorted(kept, key=lambda p: (-p.roots, -p.times, p.id))
 
 
 def _together(habits: Habits) -> Iterable[WorkPattern]:
-    found = []
-    for (project, a, b), seen in habits.together.items():
-        roots = seen.roots
+    results = []
+    for (project, a, b), sightings in habits.together.items():
+        roots = sightings.roots
         rarer = min(habits.change_roots(project, a), habits.change_roots(project, b))
         if roots >= TOGETHER_ROOTS and roots >= TOGETHER_SHARE * rarer:
             text = f"{a} and {b} change together: in {roots} of {rarer} sessions that changed the rarer one"
-            found.append((roots / rarer, _pattern("together", f"{project}\0{a}\0{b}", text, seen)))
-    return [pattern for _, pattern in sorted(found, key=lambda pair: (-pair[1].roots, -pair[0], pair[1].id))]
+            results.append((roots / rarer, _pattern("together", f"{project}\0{a}\0{b}", text, sightings)))
+    return [pattern for _, pattern in sorted(results, key=lambda pair: (-pair[1].roots, -pair[0], pair[1].id))]
 
 
 def _slow(label: str, usual: float, far: Sequence[tuple[int, Sighting]]) -> WorkPattern:
@@ -264,19 +264,21 @@ def _slow(label: str, usual: float, far: Sequence[tuple[int, Sighting]]) -> Work
     return _pattern("slow", label, text, _sightings([sighting for _, sighting in far]))
 
 
-def _sightings(seen: Sequence[Sighting]) -> Sightings:
-    return Sightings(len(seen), len({s.root for s in seen}), max(s.distrust for s in seen), list(seen))
+def _sightings(sightings: Sequence[Sighting]) -> Sightings:
+    return Sightings(
+        len(sightings), len({s.root for s in sightings}), max(s.distrust for s in sightings), list(sightings)
+    )
 
 
-def _pattern(kind: PatternKind, key: str, text: str, seen: Sightings) -> WorkPattern:
-    newest = sorted(seen.places, key=lambda s: (-s.at, s.session, s.seq))
+def _pattern(kind: PatternKind, key: str, text: str, sightings: Sightings) -> WorkPattern:
+    newest = sorted(sightings.places, key=lambda s: (-s.at, s.session, s.seq))
     places = [PatternPlace(s.session, s.name, s.seq, s.turn, s.at, s.note) for s in newest[:SEEN_MAX]]
     return WorkPattern(
         id=kind[0] + hashlib.sha256(f"{kind}\0{key}".encode()).hexdigest()[:8],
         kind=kind,
         text=" ".join(text.split())[:300],
-        roots=seen.roots,
-        times=seen.times,
-        trust=TRUSTS[min(2, seen.distrust)],
+        roots=sightings.roots,
+        times=sightings.times,
+        trust=TRUSTS[min(2, sightings.distrust)],
         seen=tuple(places),
     )

@@ -147,13 +147,13 @@ class Habits:
 
     def change_roots(self, project: str, path: str) -> int:
         """How many fork trees changed a file."""
-        found = self._changes.get((project, path))
-        return found.roots if found else 0
+        sightings = self._changes.get((project, path))
+        return sightings.roots if sightings else 0
 
 
 def repeated_dead_ends(db: Connection, project: str | None) -> list[tuple[str, list[Sighting]]]:
     """Dead ends noted in more than one fork tree, in the same words apart from numbers and case."""
-    found: dict[tuple[str, str], list[Sighting]] = {}
+    results: dict[tuple[str, str], list[Sighting]] = {}
     words: dict[tuple[str, str], str] = {}
     for id_, name, root, place, seq, tried, learned, at, distrust, turn in db.execute(
         _DEAD_ENDS, {"project": project}
@@ -161,8 +161,8 @@ def repeated_dead_ends(db: Connection, project: str | None) -> list[tuple[str, l
         key = (place, " ".join(re.findall(r"[^\W\d_]+", str(tried).lower())))
         if key[1]:
             words[key] = tried
-            found.setdefault(key, []).append(Sighting(id_, name, root, seq, turn, at, distrust, learned))
-    return [(words[key], seen) for key, seen in found.items() if len({s.root for s in seen}) > 1]
+            results.setdefault(key, []).append(Sighting(id_, name, root, seq, turn, at, distrust, learned))
+    return [(words[key], sightings) for key, sightings in results.items() if len({s.root for s in sightings}) > 1]
 
 
 def _sighting(session: TracedSession, step: TracedStep, note: str = "") -> Sighting:

@@ -93,7 +93,7 @@ def _chain_instances(db: Connection, steps: Sequence[str], project: str | None) 
             for run in matches(turn, steps):
                 outcome: Any = db.execute(_TURN, (session.no, turn[0].turn, turn[0].attempt)).fetchone()
                 worked = all(step.outcome == "succeeded" for step in run)
-                found = ChainInstance(
+                instance = ChainInstance(
                     session.id,
                     session.root,
                     turn[0].turn,
@@ -105,9 +105,11 @@ def _chain_instances(db: Connection, steps: Sequence[str], project: str | None) 
                     max(step.distrust for step in run) >= UNTRUSTED,
                 )
                 known = best.get(session.root)
-                if known is None or _rank(found) > _rank(known):
-                    best[session.root] = found
-    return tuple(sorted(best.values(), key=lambda found: (*_rank(found), found.session), reverse=True)[:INSTANCES_MAX])
+                if known is None or _rank(instance) > _rank(known):
+                    best[session.root] = instance
+    return tuple(
+        sorted(best.values(), key=lambda instance: (*_rank(instance), instance.session), reverse=True)[:INSTANCES_MAX]
+    )
 
 
 def _rank(instance: ChainInstance) -> tuple[bool, bool, int]:

@@ -128,9 +128,9 @@ def traced_sessions(
     all_rows = sorted(db.execute(_SESSIONS, values).fetchall(), key=lambda row: (row[3], row[1]))
     for start in range(0, len(all_rows), PAGE):
         rows = all_rows[start : start + PAGE]
-        found = steps_of(db, [row[0] for row in rows])
+        results = steps_of(db, [row[0] for row in rows])
         for row in rows:
-            yield _session(row, found.pop(row[0], []))
+            yield _session(row, results.pop(row[0], []))
 
 
 def _session(row: Sequence[Any], steps: list[TracedStep]) -> TracedSession:

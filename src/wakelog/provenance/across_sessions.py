@@ -192,7 +192,7 @@ class _Spread:
 
 def why_across(log: Log, what: What, *, wide: bool = False) -> WhyAcross:
     """Where something came from, in this session and in those that it came from."""
-    found: list[WhySession] = []
+    sessions: list[WhySession] = []
     limits: list[str] = []
     queue: deque[tuple[Log, What, Crossing | None]] = deque([(log, what, None)])
     seen: set[tuple[SessionId, What]] = set()
@@ -201,7 +201,7 @@ def why_across(log: Log, what: What, *, wide: bool = False) -> WhyAcross:
         if (here.id, asked) in seen:
             continue
         seen.add((here.id, asked))
-        if len(found) >= SESSIONS_MAX:
+        if len(sessions) >= SESSIONS_MAX:
             limits.append(f"only {SESSIONS_MAX} questions were asked")
             break
         try:
@@ -209,7 +209,7 @@ def why_across(log: Log, what: What, *, wide: bool = False) -> WhyAcross:
         except CorruptLogError as exc:
             limits.append(f"{here.id} cannot be read: {exc.message}")
             continue
-        found.append(WhySession(here.id, here.head().name, via, answer))
+        sessions.append(WhySession(here.id, here.head().name, via, answer))
         for step in answer.steps:
             for session, seq, how, known in _origins_elsewhere(here, here.entry(step.seq)):
                 other = open_beside(here, session)
@@ -219,7 +219,7 @@ def why_across(log: Log, what: What, *, wide: bool = False) -> WhyAcross:
                 place: What = seq if seq else f"@{other.head().turn}" if other.head().turn else other.head().seq
                 crossing = Crossing(how, here.id, step.seq, other.id, seq or other.head().seq, known)
                 queue.append((other, place, crossing))
-    return WhyAcross(tuple(found), tuple(dict.fromkeys(limits)))
+    return WhyAcross(tuple(sessions), tuple(dict.fromkeys(limits)))
 
 
 def _origins_elsewhere(log: Log, entry: Entry) -> Iterator[tuple[str, Seq, Joint, Known]]:

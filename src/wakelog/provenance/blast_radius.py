@@ -86,9 +86,9 @@ def blast(log: Log, targets: tuple[Seq, ...], *, seq: Seq = 0, items: int = ITEM
     """What depends on some events, and what does not."""
     graph = Graph(log)
     walk = spread(graph, targets)
-    found = [s for s in walk.reached if s not in targets and part_of(graph, s)]
-    found.sort(key=lambda s: (-walk.reached[s].strength, s))
-    shown = found[:items] if items else found
+    results = [s for s in walk.reached if s not in targets and part_of(graph, s)]
+    results.sort(key=lambda s: (-walk.reached[s].strength, s))
+    shown = results[:items] if items else results
     now = StateNow(graph)
     resting, safe, unknown = _split_by_dependence(graph, walk, now)
     return Blast(
@@ -101,7 +101,7 @@ def blast(log: Log, targets: tuple[Seq, ...], *, seq: Seq = 0, items: int = ITEM
         safe=safe,
         unknown=unknown,
         reached=sum(1 for s in walk.reached if s not in targets),
-        limits=(f"{len(shown)} of {len(found)} are listed",) if len(shown) < len(found) else (),
+        limits=(f"{len(shown)} of {len(results)} are listed",) if len(shown) < len(results) else (),
     )
 
 

@@ -72,7 +72,7 @@ class TrustByEvent:
         return self._ranks.newest(first, last, rank)
 
     def endorsed(self) -> frozenset[Seq]:
-        """Events that somebody endorsed, and that are trusted now."""
+        """Endorsed events that are trusted now."""
         marks = self.graph.tracks.marks.items()
         return frozenset(seq for seq, each in marks if each[-1].mark == "endorsed" and not self.rank(seq))
 

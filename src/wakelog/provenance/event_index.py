@@ -291,10 +291,10 @@ class TrackReader:
         if kind == "message.added" and body.action:
             return self._by_action(body.action, "says")
         if kind == "file.changed":
-            made = self._by_action(body.action, "made") if body.action else []
+            links = self._by_action(body.action, "made") if body.action else []
             earlier = self.tracks.files.get(body.path)
             is_new = body.change == "created"
-            return [*made, *([Link(earlier[-1], "earlier")] if earlier and not is_new else [])]
+            return [*links, *([Link(earlier[-1], "earlier")] if earlier and not is_new else [])]
         if kind == "action.recorded" and 0 < body.reused < seq:
             return [Link(body.reused, "repeats")]
         if kind == "history.compacted" and 0 < body.first <= body.last < seq:

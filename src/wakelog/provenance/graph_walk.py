@@ -122,9 +122,9 @@ def _best(graph: Graph, walk: Walk, seq: Seq, extra: Extra | None) -> Reach | No
     for edge in (*graph.edges(seq), *(extra or {}).get(seq, ())):
         top = walk.values[edge.scope].top(edge.first, edge.last)
         if top:
-            found = Reach(seq, edge, min(top // _HOPS, edge.strength), _HOPS - top % _HOPS)
-            if best is None or (found.strength, -found.hops) > (best.strength, -best.hops):
-                best = found
+            reach = Reach(seq, edge, min(top // _HOPS, edge.strength), _HOPS - top % _HOPS)
+            if best is None or (reach.strength, -reach.hops) > (best.strength, -best.hops):
+                best = reach
     return best
 
 

@@ -92,12 +92,12 @@ class _Node:
         self.below: dict[str, _Node] = {}
 
     def all_below(self) -> set[Seq]:
-        found = set(self.parts)
+        results = set(self.parts)
         for node in self.below.values():
-            found |= node.all_below()
+            results |= node.all_below()
             if node.whole >= 0:
-                found.add(node.whole)
-        return found
+                results.add(node.whole)
+        return results
 
 
 def data_writers(log: Log, at: Seq) -> list[tuple[str, frozenset[Seq]]]:

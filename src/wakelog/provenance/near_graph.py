@@ -123,8 +123,8 @@ class _NearReader(TrackReader):
                 earlier, self._log.entry(request) if request and earlier.kind not in BEGIN_KINDS else None
             )
         super().take(entry)
-        found = {link.kind for link in self.tracks.links.get(entry.seq, ())}
-        if not found.issuperset(_expected_links(entry)):
+        results = {link.kind for link in self.tracks.links.get(entry.seq, ())}
+        if not results.issuperset(_expected_links(entry)):
             self.incomplete.add(entry.seq)
 
 

@@ -156,9 +156,9 @@ def _answer(
     wanted = frozenset(PARTS if parts is None else parts)
     walk = spread(graph, target.seqs, stops)
     begun = {s for s, reach in walk.reached.items() if reach.edge is None}
-    found = [s for s in walk.reached if part_of(graph, s) in wanted and (s not in begun or _counts(graph, target, s))]
-    found.sort(key=lambda s: (-walk.reached[s].strength, s))
-    shown = found[:items] if items else found
+    results = [s for s in walk.reached if part_of(graph, s) in wanted and (s not in begun or _counts(graph, target, s))]
+    results.sort(key=lambda s: (-walk.reached[s].strength, s))
+    shown = results[:items] if items else results
     wider = walk_on(graph.widen(), begun, None, stops).reached if not graph.wide else walk.reached
     sources = Counter(graph.source(s) for s in begun)
     return Taint(
@@ -169,10 +169,10 @@ def _answer(
         root_count=len(begun),
         sources=tuple(source for source, _ in sources.most_common() if source),
         items=tuple(describe(graph, trusts, walk, shown)),
-        counts={part: n for part in PARTS if (n := sum(1 for s in found if part_of(graph, s) == part))},
+        counts={part: n for part in PARTS if (n := sum(1 for s in results if part_of(graph, s) == part))},
         reached=len(walk.reached) - len(begun),
         beyond=sum(1 for s in wider if s not in walk.reached and part_of(graph, s) in wanted),
-        limits=(f"{len(shown)} of {len(found)} are listed",) if len(shown) < len(found) else (),
+        limits=(f"{len(shown)} of {len(results)} are listed",) if len(shown) < len(results) else (),
     )
 
 
@@ -196,10 +196,10 @@ def spread(graph: Graph, roots: Iterable[Seq], stops: frozenset[Seq] = frozenset
             break
         looked |= sources
         weak = (s for s in range(min(sources) + 1, graph.head + 1) if part_of(graph, s) and _is_weak(walk, s))
-        found = match_from(graph, sources, (s for s in weak if s not in stops))
-        if not found:
+        results = match_from(graph, sources, (s for s in weak if s not in stops))
+        if not results:
             break
-        for seq, edges in found.items():
+        for seq, edges in results.items():
             extra[seq] = (*extra.get(seq, ()), *edges)
         walk = walk_on(graph, roots, extra, stops)
         strong = (s for s, reach in walk.reached.items() if reach.strength >= MATCHED)

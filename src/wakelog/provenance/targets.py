@@ -103,8 +103,8 @@ def _file(graph: Graph, what: str) -> Target:
     every = graph.tracks.files[path]
     changes = [s for s in every if graph.in_view(s)] or list(every)
     if match and path != what and _known_path(graph, what) == "":
-        found = find_line(graph.log, path, changes, int(match["line"]))
-        return Target(f"{path}:{match['line']}", "line", (found.seq,) if found.seq else (), found.way, found.note)
+        line = find_line(graph.log, path, changes, int(match["line"]))
+        return Target(f"{path}:{match['line']}", "line", (line.seq,) if line.seq else (), line.way, line.note)
     return Target(path, "file", tuple(reversed(changes)))
 
 

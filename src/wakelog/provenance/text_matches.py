@@ -90,8 +90,8 @@ def needles_of(texts: Iterable[str]) -> list[str]:
     distinctive: dict[str, None] = {}
     lines: dict[str, None] = {}
     for text in texts:
-        found = _ADDRESS.findall(text) if "/" in text or "@" in text else []
-        for word in (*found, *_HASH.findall(text)):
+        results = _ADDRESS.findall(text) if "/" in text or "@" in text else []
+        for word in (*results, *_HASH.findall(text)):
             distinctive[word.rstrip(".,;:")[:LONGEST]] = None
         for line in _BREAKS.split(text):
             line = line.strip()
@@ -126,8 +126,8 @@ def match_from(graph: Graph, sources: Iterable[Seq], targets: Iterable[Seq]) -> 
         for entry in _entries_at(graph, chosen):
             for needle in _held(readable_text(graph, entry), by_start):
                 mine.setdefault(needle, []).extend(wanted[needle])
-    found = _first_mentions(graph, mine)
-    return _edges(mine, {needle: seq for needle, seq in found.items() if seq in set(chosen)})
+    seqs = _first_mentions(graph, mine)
+    return _edges(mine, {needle: seq for needle, seq in seqs.items() if seq in set(chosen)})
 
 
 def _wanted(graph: Graph, entries: Iterable[Entry]) -> Wanted:
@@ -139,10 +139,10 @@ def _wanted(graph: Graph, entries: Iterable[Entry]) -> Wanted:
     return wanted
 
 
-def _edges(wanted: Wanted, found: dict[str, Seq]) -> dict[Seq, tuple[Edge, ...]]:
+def _edges(wanted: Wanted, seqs: dict[str, Seq]) -> dict[Seq, tuple[Edge, ...]]:
     """One edge for each pair of events, with the longest text that both contain."""
     best: dict[Seq, dict[Seq, str]] = {}
-    for needle, source in found.items():
+    for needle, source in seqs.items():
         for target in wanted[needle]:
             if source < target:
                 shared = best.setdefault(target, {})
@@ -175,7 +175,7 @@ def _first_mentions(graph: Graph, wanted: Wanted) -> dict[str, Seq]:
     asked = (tuple(wanted), upto)
     if asked in graph.mentions:
         return graph.mentions[asked]
-    found = graph.mentions[asked] = {}
+    results = graph.mentions[asked] = {}
     left = dict.fromkeys(wanted)
     by_start = _by_start(wanted)
     contents = _likely_contents(graph, upto, left) if _is_raw(graph, left) else _contents(graph, upto)
@@ -187,9 +187,9 @@ def _first_mentions(graph: Graph, wanted: Wanted) -> dict[str, Seq]:
         sure = _held(readable_text(graph, graph.log.entry(seq)), by_start) if hits else ()
         for needle in hits:
             if needle in sure:
-                found[needle] = seq
+                results[needle] = seq
                 del left[needle]
-    return found
+    return results
 
 
 def _by_start(needles: Iterable[str]) -> dict[str, list[str]]:

@@ -172,7 +172,7 @@ def _answer(graph: Graph, found: Target, depth: int, steps: int) -> Why:
         s for s in walk.reached if graph.is_claim(s) and not (graph.edges(s) or extra.get(s) or graph.is_origin(s))
     ]
     turn = log.entry(target.seqs[0]).header.turn if target.seqs else 0
-    asked = request_of_turn(log, turn)
+    words = request_of_turn(log, turn)
     return Why(
         log.id,
         graph.head,
@@ -183,7 +183,7 @@ def _answer(graph: Graph, found: Target, depth: int, steps: int) -> Why:
         tuple(unknown),
         len(walk.reached),
         tuple(limits),
-        asked if asked is not None and asked.seq not in target.seqs else None,
+        words if words is not None and words.seq not in target.seqs else None,
         _tool(log, target, laid_out),
     )
 
@@ -210,9 +210,9 @@ def _walk(
         if not nearest:
             break
         looked.update(nearest)
-        found = match(graph, nearest)
-        if found:
-            extra |= found
+        results = match(graph, nearest)
+        if results:
+            extra |= results
             walk = walk_back(graph, starts, extra, without)
     left = sum(1 for s in _unmatched(graph, walk, starts) if s not in looked)
     said = f"text was looked for in {len(looked)} of {len(looked) + left} events that could hold some"
@@ -303,17 +303,17 @@ def _origins(graph: Graph, walk: Walk, trusts: TrustByEvent) -> Iterator[Origin]
         if graph.is_origin(reach.seq):
             by_source.setdefault(graph.source(reach.seq), []).append(reach)
     groups = []
-    for source, found in by_source.items():
-        found.sort(key=lambda r: (-r.strength, r.hops, -r.seq))
-        groups.append((source, found, max(trusts.rank(r.seq) for r in found)))
+    for source, reaches in by_source.items():
+        reaches.sort(key=lambda r: (-r.strength, r.hops, -r.seq))
+        groups.append((source, reaches, max(trusts.rank(r.seq) for r in reaches)))
     groups.sort(key=lambda g: (-g[1][0].strength, -g[2], g[1][0].hops))
-    for source, found, rank in groups:
-        best = found[0]
+    for source, reaches, rank in groups:
+        best = reaches[0]
         yield Origin(
             source=source,
             trust=TRUSTS[rank],
-            count=len(found),
-            seqs=tuple(r.seq for r in found[:SEQS_SHOWN]),
+            count=len(reaches),
+            seqs=tuple(r.seq for r in reaches[:SEQS_SHOWN]),
             known=known_of(best.strength),
             may=best.strength <= WINDOW,
             path=tuple(r.seq for r in reversed(walk.path(best.seq))),

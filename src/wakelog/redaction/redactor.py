@@ -85,14 +85,14 @@ class Redactor:
         spans = self.find(text)
         if not spans:
             return text, ()
-        found: list[tuple[int, str]] = []
+        results: list[tuple[int, str]] = []
         # A secret right after another may only be found when the first one is replaced, so search again.
         for _ in range(_ROUNDS):
-            text, found = _replace(text, spans, found)
+            text, results = _replace(text, spans, results)
             spans = self.find(text)
             if not spans:
                 break
-        return text, tuple(name for _, name in found)
+        return text, tuple(name for _, name in results)
 
     redact_event = values.redact_event
     are_clean = values.are_clean
@@ -175,10 +175,10 @@ def _literals(patterns: Iterable[Pattern], where: str) -> list[str]:
     return [literal for p in patterns if p.where == where for literal in p.literals or ("",)]
 
 
-def _replace(text: str, spans: list[Span], found: list[tuple[int, str]]) -> tuple[str, list[tuple[int, str]]]:
-    """Returns the text with markers, and position and name of each marker, including those `found` before."""
+def _replace(text: str, spans: list[Span], results: list[tuple[int, str]]) -> tuple[str, list[tuple[int, str]]]:
+    """Returns the text with markers, and position and name of each marker, including those `results` before."""
     parts, now, at, size = [], [], 0, 0
-    earlier = deque(found)
+    earlier = deque(results)
     for start, end, name in [*spans, (len(text), len(text), "")]:
         while earlier and earlier[0][0] < start:
             place, other = earlier.popleft()

@@ -93,12 +93,12 @@ class WordPatterns:
         if not match[0]:  # a pattern without literals is tried everywhere
             return range(len(places))
         ends = list(accumulate(map(len, places)))
-        found: list[int] = []
+        results: list[int] = []
         while match is not None:
             number = bisect_right(ends, match.start())
-            found.append(number)
+            results.append(number)
             match = self._gate.search(joined, ends[number])
-        return found
+        return results
 
 
 def _any_of(literals: list[str]) -> str:

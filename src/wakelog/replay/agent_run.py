@@ -24,24 +24,24 @@ def load_agent(name: str) -> Callable[..., Any]:
         hint="write it as module:function, such as app.agent:run",
     )
     try:
-        found = load_attribute(name, misnamed)
+        attribute = load_attribute(name, misnamed)
     except (ImportError, AttributeError) as exc:
         raise InvalidInputError(
             f"there is no {name}: {exc}", kind="bad-agent", hint="the module must be importable from this folder"
         ) from exc
-    if not callable(found):
+    if not callable(attribute):
         raise InvalidInputError(f"{name} is not a function", kind="bad-agent")
-    return found  # type: ignore[no-any-return]
+    return attribute  # type: ignore[no-any-return]
 
 
 def load_tools(places: Iterable[str], wanted: Iterable[str]) -> dict[str, Callable[..., Any]]:
     """The functions for the wanted tools. Each place is `tool=module:function`, or a module with functions named like
     the tools."""
-    found: dict[str, Callable[..., Any]] = {}
+    results: dict[str, Callable[..., Any]] = {}
     for text in places:
         tool, equals, function = text.partition("=")
         if equals:
-            found[tool] = load_agent(function)
+            results[tool] = load_agent(function)
             continue
         try:
             module = import_module(text)
@@ -51,8 +51,8 @@ def load_tools(places: Iterable[str], wanted: Iterable[str]) -> dict[str, Callab
                 kind="bad-agent",
                 hint="name a module that can be imported from this folder, or TOOL=MODULE:FUNCTION",
             ) from exc
-        found |= {name: value for name in wanted if callable(value := getattr(module, name, None))}
-    return found
+        results |= {name: value for name in wanted if callable(value := getattr(module, name, None))}
+    return results
 
 
 def drive_agent(replay: Replay[Any], agent: str | Callable[..., Any]) -> Any:

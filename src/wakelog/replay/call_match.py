@@ -102,34 +102,34 @@ class Matcher:
 
     # Calls
 
-    def find(self, made: ReplayedCall) -> RecordedCall | None:
+    def find(self, call: ReplayedCall) -> RecordedCall | None:
         """Matches a call with a recorded step; None if the recording has no such step left."""
         with self._lock:
-            made.place = self.place
-            made.turn = self._turn_number()
-            made.next = next(self._pending(made.place), None)
-            self._made.append(made)
-            step = self._find_exact(made) or self._find_without_secrets(made)
+            call.place = self.place
+            call.turn = self._turn_number()
+            call.next = next(self._pending(call.place), None)
+            self._made.append(call)
+            step = self._find_exact(call) or self._find_without_secrets(call)
             if step is None:
-                made.instead = self._find_replaced(made)
-                if made.instead is not None:
-                    self._replaced[made.instead.number] = made
+                call.instead = self._find_replaced(call)
+                if call.instead is not None:
+                    self._replaced[call.instead.number] = call
                 return None
-            if self._is_early(made, step):
-                made.verdict, made.differs = "moved", ("order",)
-            made.step = step
-            self._matched[step.number] = made
+            if self._is_early(call, step):
+                call.verdict, call.differs = "moved", ("order",)
+            call.step = step
+            self._matched[step.number] = call
             other = self._replaced.pop(step.number, None)
             if other is not None:
                 other.instead = None
             return step
 
-    def forget(self, made: ReplayedCall) -> None:
+    def forget(self, call: ReplayedCall) -> None:
         """Removes a call that was answered by its key. The recording does not count such calls either."""
         with self._lock:
-            self._made.remove(made)
-            if made.instead is not None:
-                del self._replaced[made.instead.number]
+            self._made.remove(call)
+            if call.instead is not None:
+                del self._replaced[call.instead.number]
 
     def _turn_number(self) -> int:
         turns = self.recording.turns
@@ -150,71 +150,71 @@ class Matcher:
         """The steps that the agent's own code still has to make."""
         return (s for s in self._unmatched(place) if not s.inside and s.number not in self._replaced)
 
-    def _find_exact(self, made: ReplayedCall) -> RecordedCall | None:
-        for place in dict.fromkeys((made.place, 0)):
-            same = self._by_input.get((place, made.tool, made.input_hash), ())
+    def _find_exact(self, call: ReplayedCall) -> RecordedCall | None:
+        for place in dict.fromkeys((call.place, 0)):
+            same = self._by_input.get((place, call.tool, call.input_hash), ())
             if steps := [s for s in same if s.number not in self._matched]:
-                return next((s for s in steps if s.action == made.key), steps[0])
+                return next((s for s in steps if s.action == call.key), steps[0])
         return None
 
-    def _find_without_secrets(self, made: ReplayedCall) -> RecordedCall | None:
+    def _find_without_secrets(self, call: ReplayedCall) -> RecordedCall | None:
         """The step that equals the call apart from secrets, which the record does not have."""
-        for step in self._unmatched(made.place):
-            if step.tool != made.tool or step.number < self._first_redacted or step.gone:
+        for step in self._unmatched(call.place):
+            if step.tool != call.tool or step.number < self._first_redacted or step.gone:
                 continue
             recorded = self.recording.input_of(step)
-            if differing_names(recorded, self._redact(made.input)) in ((), ("shown",) if step.is_model else ()):
-                made.note = "apart from secrets, which are masked in the record"
+            if differing_names(recorded, self._redact(call.input)) in ((), ("shown",) if step.is_model else ()):
+                call.note = "apart from secrets, which are masked in the record"
                 return step
         return None
 
-    def _find_replaced(self, made: ReplayedCall) -> RecordedCall | None:
+    def _find_replaced(self, call: ReplayedCall) -> RecordedCall | None:
         """The step that an unknown call replaces: one with the same tool; if order counts, only the next one."""
-        if self._is_ordered(made):
-            return made.next if made.next is not None and _is_alike(made.next, made) else None
-        return next((s for s in self._pending(made.place) if _is_alike(s, made)), None)
+        if self._is_ordered(call):
+            return call.next if call.next is not None and _is_alike(call.next, call) else None
+        return next((s for s in self._pending(call.place) if _is_alike(s, call)), None)
 
-    def _is_ordered(self, made: ReplayedCall) -> bool:
-        return self._order == "recorded" and made.in_line and made.place not in self.recording.parallel
+    def _is_ordered(self, call: ReplayedCall) -> bool:
+        return self._order == "recorded" and call.in_line and call.place not in self.recording.parallel
 
-    def _is_early(self, made: ReplayedCall, step: RecordedCall) -> bool:
-        if made.next is None or not self._is_ordered(made):
+    def _is_early(self, call: ReplayedCall, step: RecordedCall) -> bool:
+        if call.next is None or not self._is_ordered(call):
             return False
-        return made.next.place == step.place and made.next.number < step.number
+        return call.next.place == step.place and call.next.number < step.number
 
     # Differences
 
-    def row(self, made: ReplayedCall) -> ReplayRow:
+    def row(self, call: ReplayedCall) -> ReplayRow:
         """How a call compares, as known so far."""
         with self._lock:
-            return self._row(made)
+            return self._row(call)
 
-    def _row(self, made: ReplayedCall) -> ReplayRow:
-        step, verdict, differs, note = made.step or made.instead, made.verdict, made.differs, made.note
-        text = call_text(made.tool, made.input)
-        if verdict == "moved" and made.next is not None:
-            if made.step is not None:
-                note = f"recorded as step {made.step.number} (e{made.step.seq})"
-            step, was = made.next, self.text(made.next)
+    def _row(self, call: ReplayedCall) -> ReplayRow:
+        step, verdict, differs, note = call.step or call.instead, call.verdict, call.differs, call.note
+        text = call_text(call.tool, call.input)
+        if verdict == "moved" and call.next is not None:
+            if call.step is not None:
+                note = f"recorded as step {call.step.number} (e{call.step.seq})"
+            step, was = call.next, self.text(call.next)
         elif step is None:
-            step, verdict, differs = made.next, "new", ()
+            step, verdict, differs = call.next, "new", ()
             was = self.text(step) if step else ""
         else:
             recorded = self._input(step)
-            if made.step is None:
-                verdict, differs = "different", self._differs(made, step, recorded)
-            text = call_text(made.tool, made.input, recorded)
-            was = call_text(step.tool, recorded, made.input)
-        kind: Literal["tool", "model"] = "model" if made.effect == "model" else "tool"
-        end = max((s.number for s in self.recording.steps if s.place <= made.place), default=0)
+            if call.step is None:
+                verdict, differs = "different", self._differs(call, step, recorded)
+            text = call_text(call.tool, call.input, recorded)
+            was = call_text(step.tool, recorded, call.input)
+        kind: Literal["tool", "model"] = "model" if call.effect == "model" else "tool"
+        end = max((s.number for s in self.recording.steps if s.place <= call.place), default=0)
         number, seq = (step.number, step.seq) if step else (end + 1, 0)
         return ReplayRow(
-            kind, number, made.turn, seq, verdict, made.tool, was, text, differs, made.how, made.event, note
+            kind, number, call.turn, seq, verdict, call.tool, was, text, differs, call.how, call.event, note
         )
 
-    def _differs(self, made: ReplayedCall, step: RecordedCall, recorded: Value) -> tuple[str, ...]:
-        names = differing_names(recorded, made.input)
-        if step.is_model and step.tool != made.tool:
+    def _differs(self, call: ReplayedCall, step: RecordedCall, recorded: Value) -> tuple[str, ...]:
+        names = differing_names(recorded, call.input)
+        if step.is_model and step.tool != call.tool:
             return ("model", *(n for n in names if n != "model"))
         return names
 
@@ -251,8 +251,8 @@ class Matcher:
     def _was_answered(self, step: RecordedCall) -> bool:
         """Whether the tool that made this call was answered from the record, so that it could not make it again."""
         outer = next((s for s in self.recording.steps if s.action == step.inside), None)
-        made = self._matched.get(outer.number) if outer is not None else None
-        return made is None or made.how != "run"
+        call = self._matched.get(outer.number) if outer is not None else None
+        return call is None or call.how != "run"
 
     def rows(self, *, reached: int | None = None) -> tuple[ReplayRow, ...]:
         """All rows, in the order of the recording. Calls that it does not have are placed where they were made. With
@@ -260,11 +260,11 @@ class Matcher:
         with self._lock:
             placed: list[tuple[float, ReplayRow]] = []
             last = 0.0
-            for made in self._made:
-                step = made.step or made.instead
+            for call in self._made:
+                step = call.step or call.instead
                 last = float(step.number) if step is not None else last + 0.001
                 placed.append(
-                    (last if made.verdict != "moved" or made.next is None else made.next.number - 0.5, self._row(made))
+                    (last if call.verdict != "moved" or call.next is None else call.next.number - 0.5, self._row(call))
                 )
             placed += [(float(row.number), row) for row in self._missing(reached)]
             turn_rows = list(self._turn_rows)
@@ -282,5 +282,5 @@ class Matcher:
         return next(steps, len(self.recording.steps) + 1) - 0.9
 
 
-def _is_alike(step: RecordedCall, made: ReplayedCall) -> bool:
-    return step.tool == made.tool or (step.is_model and made.effect == "model")
+def _is_alike(step: RecordedCall, call: ReplayedCall) -> bool:
+    return step.tool == call.tool or (step.is_model and call.effect == "model")

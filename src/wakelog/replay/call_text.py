@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from wakelog.model.short_text import cut
 from wakelog.model.values import Value
 from wakelog.state.patch import equal
 
@@ -40,8 +41,7 @@ def value_text(value: Any, other: Any = None) -> str:
         return _excerpt(value, other)
     if isinstance(value, str):
         return repr(value) if len(value) <= VALUE_MAX else repr(value[:VALUE_MAX]) + "…"
-    text = repr(value)
-    return text if len(text) <= VALUE_MAX else text[: VALUE_MAX - 1] + "…"
+    return cut(repr(value), VALUE_MAX)
 
 
 def _excerpt(text: str, other: str) -> str:

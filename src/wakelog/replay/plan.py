@@ -187,9 +187,9 @@ def as_reference(value: Value) -> Reference | None:
 
 def references(template: Value) -> Iterator[Reference]:
     """All references inside a template."""
-    found = as_reference(template)
-    if found is not None:
-        yield found
+    reference = as_reference(template)
+    if reference is not None:
+        yield reference
     elif type(template) is dict and "$value" not in template:
         for item in template.values():
             yield from references(item)
@@ -325,13 +325,13 @@ def find_looped_lists(output: Value, uses: Iterable[Reference]) -> dict[str, int
         elif use.between is not None:
             pieces.setdefault(use.pointer, set()).add(str(use.recorded))
     counts = {pointer: count_items(output, pointer) or 0 for pointer in (*used_items, *pieces)}
-    found = {p: counts[p] for p, items in used_items.items() if len(items) > 1 or counts[p] == 1}
+    results = {p: counts[p] for p, items in used_items.items() if len(items) > 1 or counts[p] == 1}
     for pointer, used in pieces.items():
         text = _at(output, pointer)
         lines = lines_of(text) if isinstance(text, str) else []
         if len(lines) > 1 and all(any(piece in line for piece in used) for line in lines):
-            found[pointer] = counts[pointer]
-    return found
+            results[pointer] = counts[pointer]
+    return results
 
 
 def count_items(output: Value, pointer: str) -> int | None:

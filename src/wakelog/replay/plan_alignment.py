@@ -9,7 +9,7 @@ earlier result. The plans are compared step by step and value by value:
 - a run of calls that went through a list becomes one step over that list.
 
 Everything else is refused, naming the step and the argument: if the log does not show where a varying value came from,
-nobody could supply it. The result contains nothing from only one recording: parameters have no values.
+no caller could supply it. The result contains nothing from only one recording: parameters have no values.
 """
 
 from __future__ import annotations
@@ -174,15 +174,15 @@ class _Alignment:
         return PlanStep(first.number, first.tool, input, first.effect, 1, items=kept, over=over)
 
     def _align_values(self, values: Sequence[Value], where: str, name: str) -> Value:
-        found = [as_reference(value) for value in values]
-        are_results = all(r is not None and (r.step or r.use.partition("/")[0] == ITEM) for r in found)
+        results = [as_reference(value) for value in values]
+        are_results = all(r is not None and (r.step or r.use.partition("/")[0] == ITEM) for r in results)
         if are_results and len({_encode(_without_recorded(value)) for value in values}) == 1:
             return _without_recorded(values[0])
         recorded = [_recorded_value(value) for value in values]
         if len({_encode(value) for value in recorded}) == 1:
             return {"$value": recorded[0]} if _looks_special(recorded[0]) else recorded[0]
-        if all(r is not None and not r.step for r in found):
-            used = found[0]
+        if all(r is not None and not r.step for r in results):
+            used = results[0]
             assert used is not None
             convert = {"as": used.convert} if used.convert else {}
             return {"$use": self._parameter(name, recorded, used.use), **convert}

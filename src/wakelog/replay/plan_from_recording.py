@@ -361,13 +361,13 @@ def _columns(items: Value) -> dict[str, dict[bytes, int]]:
     if isinstance(items, str):
         lines = lines_of(items[:TEXT_MAX])
         return {_LINE: {msgspec.json.encode(line): n for n, line in reversed(list(enumerate(lines)))}}
-    found: dict[str, dict[bytes, int]] = {}
+    results: dict[str, dict[bytes, int]] = {}
     for n, item in enumerate(items[:LEAVES_MAX] if type(items) is list else ()):
         fields = {f"/{escape(k)}": v for k, v in item.items()} if type(item) is dict else {"": item}
         for field, value in fields.items():
             if isinstance(value, str | int | float) and not isinstance(value, bool):
-                found.setdefault(field, {}).setdefault(msgspec.json.encode(value), n)
-    return found
+                results.setdefault(field, {}).setdefault(msgspec.json.encode(value), n)
+    return results
 
 
 def _item_of(above: str, name: str, container: Value) -> tuple[str, int, int] | None:

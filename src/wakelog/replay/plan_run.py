@@ -238,7 +238,7 @@ def _split_lists(plan: Plan, inputs: Mapping[Any, Value]) -> Iterator[tuple[Any,
 def _tools(plan: Plan, session: Any, tools: Tools) -> dict[str, Any]:
     """The tools of the plan by name. All must exist before anything is called."""
     passed = dict(tools) if isinstance(tools, Mapping) else {_name(tool): tool for tool in tools}
-    found = {step.tool: passed.get(step.tool, step.tool) for step in plan.steps}
+    results = {step.tool: passed.get(step.tool, step.tool) for step in plan.steps}
     known = {*passed, *session._runtime.tools}
     missing = sorted({step.tool for step in plan.steps} - known)
     if missing:
@@ -248,7 +248,7 @@ def _tools(plan: Plan, session: Any, tools: Tools) -> dict[str, Any]:
             kind="unknown-tool",
             hint="plan.run(session, tools=[function, …])",
         )
-    return found
+    return results
 
 
 def _name(tool: Callable[..., Any]) -> str:

@@ -45,7 +45,7 @@ def fixture_source(recording: Recording, *, agent: str = "", written_by: str) ->
     turns = "".join(f"#   {_describe(recording, place, turn)}\n" for place, turn in enumerate(recording.turns, 1))
     return f'''"""Replays {_quoted(recording.name)}: every call is answered from the recording beside this file.
 
-Nothing runs, and no network is needed. After a change that is wanted, record it anew:
+Nothing runs, and no network is needed. After a change that is wanted, record it again:
     {_quoted(written_by)}
 """
 

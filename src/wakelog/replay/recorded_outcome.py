@@ -120,13 +120,13 @@ def record_again(
 
 def _label_changes_before(origin: Log, request: Seq) -> list[Entry]:
     """The label changes (branch, model settings) that the runtime recorded right before a call."""
-    found: list[Entry] = []
-    while request - len(found) > 1:
-        entry = origin.entry(request - len(found) - 1)
+    entries: list[Entry] = []
+    while request - len(entries) > 1:
+        entry = origin.entry(request - len(entries) - 1)
         if entry.kind != "labels.set" or entry.header.actor != "runtime":
             break
-        found.insert(0, entry)
-    return found
+        entries.insert(0, entry)
+    return entries
 
 
 def _copy_draft(flow: Flow, request: CallRequest, entry: Entry, origin: Log) -> EventDraft:

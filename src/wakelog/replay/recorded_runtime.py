@@ -99,75 +99,75 @@ class ReplayRuntime(Runtime):
 
     # Calls
 
-    def run_call(self, given: CallRequest) -> Steps[Outcome]:
+    def run_call(self, request: CallRequest) -> Steps[Outcome]:
         """Runs one call: answers it from the record, or really runs it."""
-        tool, stored = given.tool, given.stored_input()
+        tool, stored = request.tool, request.stored_input()
         in_line = caller() == self.main and current_call() is None
-        made = ReplayedCall(tool.name, tool.policy.effect, stored, hash_value(stored), in_line, _key(given))
-        found = yield Do(functools.partial(self._find, given, made))
+        call = ReplayedCall(tool.name, tool.policy.effect, stored, hash_value(stored), in_line, _key(request))
+        found = yield Do(functools.partial(self._find, request, call))
         if isinstance(found, Outcome):
             return found
-        made.how = "run"
+        call.how = "run"
         try:
-            outcome = yield from super().run_call(given)
+            outcome = yield from super().run_call(request)
         except WakelogError as exc:
-            made.note = exc.message
+            call.note = exc.message
             raise
-        made.event = outcome.seq
-        if made.step is not None:
-            yield Do(functools.partial(self._compare, made, made.step, outcome))
+        call.event = outcome.seq
+        if call.step is not None:
+            yield Do(functools.partial(self._compare, call, call.step, outcome))
         return outcome
 
-    def _find(self, given: CallRequest, made: ReplayedCall) -> Outcome | None:
+    def _find(self, request: CallRequest, call: ReplayedCall) -> Outcome | None:
         """The recorded outcome of a call; None if it should be run."""
         self._raise_if_failed()
-        if made.key in self._by_key:
-            return self._by_key[made.key]  # a repeated call with the same key is not recorded again
-        step = self.matcher.find(made)
+        if call.key in self._by_key:
+            return self._by_key[call.key]  # a repeated call with the same key is not recorded again
+        step = self.matcher.find(call)
         if step is None and self.mode != "live":
-            known = self._outcome_by_key(given, made)
-            if known is not None:
-                self.matcher.forget(made)
-                return known
+            outcome = self._outcome_by_key(request, call)
+            if outcome is not None:
+                self.matcher.forget(call)
+                return outcome
         if self.mode == "strict":
-            if step is None or made.verdict != "same":
-                self._diverge(self.matcher.row(made))
-            return self._answer(given, made, step)
+            if step is None or call.verdict != "same":
+                self._diverge(self.matcher.row(call))
+            return self._answer(request, call, step)
         if self.mode == "fill" and step is not None and step.outcome and not step.gone:
-            return self._answer(given, made, step)
-        if made.effect not in SAFE and self.effects != "allow":
-            made.how = "refused"
-            raise self._refusal(made)
+            return self._answer(request, call, step)
+        if call.effect not in SAFE and self.effects != "allow":
+            call.how = "refused"
+            raise self._refusal(call)
         return None
 
-    def _answer(self, given: CallRequest, made: ReplayedCall, step: RecordedCall) -> Outcome:
-        tool, matcher = given.tool, self.matcher
+    def _answer(self, request: CallRequest, call: ReplayedCall, step: RecordedCall) -> Outcome:
+        tool, matcher = request.tool, self.matcher
         if step.gone or not step.outcome:
             self._fail(self._gone_error(step) if step.gone else self._open_error(step))
         try:
             recalled = recall(matcher.recording.log, step, tool)
         except NotFoundError:
             self._fail(self._gone_error(step))
-        made.how = "recorded"
+        call.how = "recorded"
         if self._is_scratch:
             self._now = max(self._now, recalled.at)
         if self.turn is not None:
-            self.turn.action_of(made.tool, made.input_hash, current_action())  # counts it, to number later calls
-        made.event = record_again(
-            self.log, self.flow, given, step, recalled, matcher.recording.log, whole=self._is_scratch
+            self.turn.action_of(call.tool, call.input_hash, current_action())  # counts it, to number later calls
+        call.event = record_again(
+            self.log, self.flow, request, step, recalled, matcher.recording.log, whole=self._is_scratch
         )
-        is_answer = made.effect == "model" and recalled.status == "succeeded"
-        self.flow.add_result(step.action, made.event, recalled.mark, is_model_answer=is_answer)
-        outcome = self._outcome(given, step, recalled, made.event)
-        if made.key:
-            self._by_key[made.key] = outcome
+        is_answer = call.effect == "model" and recalled.status == "succeeded"
+        self.flow.add_result(step.action, call.event, recalled.mark, is_model_answer=is_answer)
+        outcome = self._outcome(request, step, recalled, call.event)
+        if call.key:
+            self._by_key[call.key] = outcome
         return outcome
 
     @staticmethod
-    def _outcome(given: CallRequest, step: RecordedCall, recalled: RecordedOutcome, seq: Seq) -> Outcome:
+    def _outcome(request: CallRequest, step: RecordedCall, recalled: RecordedOutcome, seq: Seq) -> Outcome:
         outcome = Outcome(
             step.action,
-            given.tool.name,
+            request.tool.name,
             recalled.status,
             None,
             recalled.error,
@@ -176,37 +176,37 @@ class ReplayRuntime(Runtime):
             attempts=recalled.attempts,
             exception=recalled.exception,
         )
-        return revive_outcome(given.tool, outcome, recalled.output, {"stream": recalled.stream})
+        return revive_outcome(request.tool, outcome, recalled.output, {"stream": recalled.stream})
 
-    def _outcome_by_key(self, given: CallRequest, made: ReplayedCall) -> Outcome | None:
+    def _outcome_by_key(self, request: CallRequest, call: ReplayedCall) -> Outcome | None:
         """The outcome of a call with the same key that was made before the replayed part."""
-        past = find_by_key(self.log, made.key)[0] if made.key else None
+        past = find_by_key(self.log, call.key)[0] if call.key else None
         if past is None or not past.is_answer:
             return None
-        return reuse_outcome(self, self.prepare(given), self.log.entry(past.settled))
+        return reuse_outcome(self, self.prepare(request), self.log.entry(past.settled))
 
     # Differences
 
-    def _compare(self, made: ReplayedCall, step: RecordedCall, outcome: Outcome) -> None:
+    def _compare(self, call: ReplayedCall, step: RecordedCall, outcome: Outcome) -> None:
         """Compares the outcome of a call that was run with the recorded one."""
         if not step.outcome:
-            made.note = "the recording has no outcome of it"
+            call.note = "the recording has no outcome of it"
             return
         if is_stream(outcome.result):
-            made.note = "it came as a stream, and is not compared"
+            call.note = "it came as a stream, and is not compared"
             return
         try:
             recalled = recall(self.matcher.recording.log, step, None)
         except NotFoundError:
-            made.note = "its recorded result is gone, and cannot be compared"
+            call.note = "its recorded result is gone, and cannot be compared"
             return
         now = plain(outcome.result)
         if outcome.status != recalled.status or (outcome.ok and not equal(now, recalled.output)):
             was, is_now = value_text(recalled.output, now), value_text(now, recalled.output)
             if outcome.status != recalled.status:
                 was, is_now = recalled.status, outcome.status
-            made.verdict, made.differs = "different", ("result",)
-            made.note = f"{was} was recorded, now {is_now}"
+            call.verdict, call.differs = "different", ("result",)
+            call.note = f"{was} was recorded, now {is_now}"
 
     def _raise_if_failed(self) -> None:
         if self.failed is not None and self.mode == "strict":
@@ -246,23 +246,23 @@ class ReplayRuntime(Runtime):
             seq=step.seq,
         )
 
-    def _refusal(self, made: ReplayedCall) -> NotAllowedError:
-        row = self.matcher.row(made)
+    def _refusal(self, call: ReplayedCall) -> NotAllowedError:
+        row = self.matcher.row(call)
         why = "a live replay runs everything" if self.mode == "live" else "the recording does not have it"
         other = '; mode="fill" answers recorded calls from the record' if self.mode == "live" else ""
         return NotAllowedError(
-            f"{row.made} was not run: {why}, and it has effects ({made.effect})",
+            f"{row.made} was not run: {why}, and it has effects ({call.effect})",
             kind="replay-effects",
             hint=f'replay(…, effects="allow"), or wakelog replay … --effects allow, runs it{other}',
         )
 
 
-def _key(given: CallRequest) -> str:
+def _key(request: CallRequest) -> str:
     """The key by which a repeated call is recognised; empty if it has none."""
-    tool = given.tool
-    if given.action or tool.policy.key is None:
-        return given.action
-    key = str(tool.policy.key(**given.arguments))
+    tool = request.tool
+    if request.action or tool.policy.key is None:
+        return request.action
+    key = str(tool.policy.key(**request.arguments))
     return f"{tool.name}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
 

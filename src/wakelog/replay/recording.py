@@ -352,11 +352,11 @@ def _finish_step(number: int, step: _OpenStep) -> RecordedCall:
 def _turns_with_parallel_calls(steps: tuple[RecordedCall, ...]) -> frozenset[int]:
     """Turns in which a call began before another had ended. Calls made inside a tool do not count."""
     ends: dict[int, Seq] = {}
-    found: set[int] = set()
+    results: set[int] = set()
     for step in steps:
         if step.inside:
             continue
         if step.seq < ends.get(step.place, 0):
-            found.add(step.place)
+            results.add(step.place)
         ends[step.place] = max(ends.get(step.place, 0), step.outcome)
-    return frozenset(found)
+    return frozenset(results)

@@ -75,8 +75,8 @@ class Report(msgspec.Struct, frozen=True):
     @property
     def first_difference(self) -> str:
         """The divergence as a sentence; empty if there is none."""
-        found = self.divergence
-        return sentence(found, self.total) if found is not None else ""
+        row = self.divergence
+        return sentence(row, self.total) if row is not None else ""
 
     @property
     def ok(self) -> bool:
@@ -87,8 +87,8 @@ class Report(msgspec.Struct, frozen=True):
         return sum(row.verdict in verdicts for row in self.steps)
 
     def __str__(self) -> str:
-        found = self.divergence
-        if found is None:
+        row = self.divergence
+        if row is None:
             return f"{self.name}: the same {self.count('same')} steps" + (f", then {self.error}" if self.error else "")
         words = (f"{self.count(v)} {v}" for v in ("same", "different", "moved", "new", "missing") if self.count(v))
         return f"{self.name}: {', '.join(words)}; first: {self.first_difference}"

@@ -105,7 +105,7 @@ class ScratchEngine:
         self._refuse("no name can be given")
 
     def beat(self, session: SessionId, beat: Heartbeat) -> None:
-        """Does nothing: nobody watches this session."""
+        """Does nothing: this session has no watchers."""
 
     def drop_snapshots(self, session: SessionId) -> None:
         with self._news:
@@ -129,8 +129,8 @@ class ScratchEngine:
         with self._news:
             begin = bisect.bisect_right(self._commits, after, key=lambda c: c.last)
             end = None if upto is None else bisect.bisect_right(self._commits, upto, key=lambda c: c.first)
-            found = self._commits[begin:end]
-        kept = found if payloads else [msgspec.structs.replace(c, payloads=()) for c in found]
+            commits = self._commits[begin:end]
+        kept = commits if payloads else [msgspec.structs.replace(c, payloads=()) for c in commits]
         return self._read_both(after, upto, payloads, kept)
 
     def _read_both(self, after: Seq, upto: Seq | None, payloads: bool, own: list[Commit]) -> Iterator[Commit]:
@@ -172,9 +172,9 @@ class ScratchEngine:
     def known(self, session: SessionId, commit_id: str) -> Known | None:
         if session == self._id:
             with self._news:
-                stored = self._ids.get(commit_id)
-            if stored is not None:
-                return Known(msgspec.structs.replace(head_after(stored), fork=self._head.fork), stored.fingerprint)
+                commit = self._ids.get(commit_id)
+            if commit is not None:
+                return Known(msgspec.structs.replace(head_after(commit), fork=self._head.fork), commit.fingerprint)
         known = self._below.known(session, commit_id)
         return known if session != self._id or (known is not None and known.head.seq <= self._at) else None
 
@@ -196,8 +196,8 @@ class ScratchEngine:
         return [self._head if h.session == self._id else h for h in self._below.sessions(after=after, limit=limit)]
 
     def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
-        found = self._below.children(session, deleted=deleted)
-        return [h for h in found if session != self._id or (h.fork is not None and h.fork.at <= self._at)]
+        heads = self._below.children(session, deleted=deleted)
+        return [h for h in heads if session != self._id or (h.fork is not None and h.fork.at <= self._at)]
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
         return self._below.changes(cursor, limit)
@@ -213,4 +213,4 @@ class ScratchEngine:
             return self._news.wait_for(lambda: self._head.seq > after, timeout_s)
 
     def close(self) -> None:
-        """The engine below belongs to somebody else."""
+        """The engine below belongs to the caller."""

@@ -362,10 +362,10 @@ class Runtime:
         call, running.read_upto = running.call, self.log.head().seq
         pending = self.log.part("pending_actions").get(call.action)
         if pending is None:
-            found = self._read_outcome(running, running.requested_at)
-            if found is Next.REQUEST:
+            outcome = self._read_outcome(running, running.requested_at)
+            if outcome is Next.REQUEST:
                 raise approval_error(self.name, call.action, call.tool)
-            return found
+            return outcome
         if pending["status"] == "waiting":
             return Next.WAIT
         return self._start_pending(running, running.requested_at)

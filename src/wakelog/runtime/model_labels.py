@@ -35,8 +35,8 @@ def labels_of(model: str, arguments: dict[str, Value], *, is_window: bool = Fals
         messages = next((m for name in _MESSAGES if isinstance(m := arguments.get(name), list)), [])
         system = [m.get("content") for m in messages if isinstance(m, dict) and m.get("role") in _ROLES]
     tools = next((arguments[name] for name in _TOOLS if arguments.get(name)), None)
-    found = {MODEL: model, **{name: hash_value(value) for name, value in ((PROMPT, system), (TOOLS, tools)) if value}}
-    return {name: value for name, value in found.items() if value}
+    results = {MODEL: model, **{name: hash_value(value) for name, value in ((PROMPT, system), (TOOLS, tools)) if value}}
+    return {name: value for name, value in results.items() if value}
 
 
 class ModelLabels:
@@ -80,10 +80,10 @@ def _labels_before(log: Log) -> dict[str, str]:
             continue
         tools: Any = next((params[name] for name in _TOOLS if params.get(name)), None)
         is_hash = isinstance(tools, dict) and tools.keys() == {"hash"}
-        found = {
+        results = {
             MODEL: params.get("model"),
             PROMPT: body.get("prompt_hash"),
             TOOLS: tools["hash"] if is_hash else hash_value(tools) if tools else "",
         }
-        return {name: value for name, value in found.items() if isinstance(value, str) and value}
+        return {name: value for name, value in results.items() if isinstance(value, str) and value}
     return {}

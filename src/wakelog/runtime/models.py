@@ -142,8 +142,8 @@ class _Charge:
         names = ("model", "modelVersion", "model_version")
         answered = next((m for n in names if isinstance(m := answer.get(n), str)), "")
         prices, now = self._prices(), self._log.clock()
-        found = prices.find(answered, self._provider, now) if answered else None
-        return found or prices.find(self._model, self._provider, now)
+        price = prices.find(answered, self._provider, now) if answered else None
+        return price or prices.find(self._model, self._provider, now)
 
 
 def provider_of(function: Callable[..., Any]) -> str:

@@ -64,17 +64,17 @@ def reconcile(
     if pending["status"] == "running" and pending["turn"] == log.part("turn")["number"]:
         refuse_if_held(log)  # its process is alive and will record the outcome itself
     if not outcome:
-        found = evidence(log, action)
-        if not found:
+        entries = evidence(log, action)
+        if not entries:
             raise InvalidInputError(
                 f"no worker has reported an outcome of {action}",
                 kind="no-evidence",
                 hint="find out what happened, and pass succeeded, failed or never_ran",
             )
-        newest = found[-1].body
-        outcome, output = str(newest.get("outcome", "")), log.value(found[-1], newest.get("output"))
+        newest = entries[-1].body
+        outcome, output = str(newest.get("outcome", "")), log.value(entries[-1], newest.get("output"))
         outcome = "failed" if outcome == "timed_out" else outcome
-        by, why = by or "evidence", why or f"event {found[-1].seq} says so"
+        by, why = by or "evidence", why or f"event {entries[-1].seq} says so"
     if outcome not in OUTCOMES:
         raise InvalidInputError(
             f"{outcome!r} is not an outcome of a call", kind="bad-outcome", hint=f"one of {', '.join(OUTCOMES)}"

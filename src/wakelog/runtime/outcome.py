@@ -299,17 +299,17 @@ def _summary(running: RunningCall, end: End) -> str:
 def cost_of(running: RunningCall, end: End) -> ev.Cost:
     """Adds up what a try used: its time, what the tool reported, and what the policy reads from the result."""
     reported, policy = running.call.cost, running.request.tool.policy
-    found = ev.Cost()
+    cost = ev.Cost()
     if policy.cost is not None and (end.how == "succeeded" or end.stream):
         try:
-            found = _checked_cost(policy.cost(end.output if end.stream else end.result))
+            cost = _checked_cost(policy.cost(end.output if end.stream else end.result))
         except Exception as exc:  # foreign code; the outcome must be recorded all the same
             _logger.warning("the cost of this call of %s is not counted: %s", running.call.tool, text_of(exc))
     return msgspec.structs.replace(
-        found,
-        tokens_in=reported.tokens_in + found.tokens_in,
-        tokens_out=reported.tokens_out + found.tokens_out,
-        usd_micros=reported.usd_micros + found.usd_micros,
+        cost,
+        tokens_in=reported.tokens_in + cost.tokens_in,
+        tokens_out=reported.tokens_out + cost.tokens_out,
+        usd_micros=reported.usd_micros + cost.usd_micros,
         duration_us=end.took_us,
     )
 

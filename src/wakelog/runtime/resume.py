@@ -251,12 +251,12 @@ def done_error(id: str, tool: str) -> NotAllowedError:
 
 def open_turn(runtime: Runtime, started: ev.TurnStarted, first_events: list[EventDraft], resume: Resume) -> OpenTurn:
     """Opens a turn, in one commit with its `first_events`, such as the input message."""
-    found: list[TurnRecord] = []
+    records: list[TurnRecord] = []
     if started.id:
         runtime.log.look()  # so that what is read below is not older than the head that the turn is opened on
-        found.append(find_turn(runtime.log, started.id))
-        if found[0].is_done:
-            return OpenTurn(found[0].turn, found[0].attempt, past=found[0].calls, record=found[0])
+        records.append(find_turn(runtime.log, started.id))
+        if records[0].is_done:
+            return OpenTurn(records[0].turn, records[0].attempt, past=records[0].calls, record=records[0])
     hold = hold_turn(runtime.log)
     started = msgspec.structs.replace(started, holder=hold.text if hold is not None else "")
 
@@ -266,7 +266,7 @@ def open_turn(runtime: Runtime, started: ev.TurnStarted, first_events: list[Even
             return opening.open(resume)
         try:
             # The first try uses what was found above. After a conflict it is looked up again.
-            return opening.open_with_id(found.pop() if found else find_turn(runtime.log, started.id))
+            return opening.open_with_id(records.pop() if records else find_turn(runtime.log, started.id))
         except InvalidInputError as exc:
             if exc.kind != "commit-id-reused":
                 raise

@@ -331,9 +331,9 @@ def _response_parts(answer: dict[str, Value]) -> Iterator[Value]:
             yield {"type": f"response.{kind}.done", **here, name: each.get(name, ""), **extra}
             yield {"type": "response.content_part.done", **here, "part": each}
         if item.get("type") == "function_call":
-            given = {"arguments": item.get("arguments", ""), "name": item.get("name", "")}
+            data = {"arguments": item.get("arguments", ""), "name": item.get("name", "")}
             yield {"type": "response.function_call_arguments.delta", **at, "delta": item.get("arguments", "")}
-            yield {"type": "response.function_call_arguments.done", **at, **given}
+            yield {"type": "response.function_call_arguments.done", **at, **data}
         yield {"type": "response.output_item.done", "output_index": place, "item": item}
     if answer.get("status") in ("completed", "incomplete", "failed"):
         yield {"type": f"response.{answer['status']}", "response": answer}

@@ -49,7 +49,7 @@ class LoopBell:
         try:
             if loop is not None:
                 loop.call_soon_threadsafe(self._wake_all)
-        except RuntimeError:  # it was closed: nobody waits
+        except RuntimeError:  # it was closed, so no task waits
             self._answered.clear()
 
     def _wake_all(self) -> None:
@@ -92,7 +92,7 @@ async def _store(
         log.abandon()  # its loop has ended, and no thread can be started for it
         raise
     except BaseException:
-        # The commit is on its way. The log must learn how it ends, although the caller does not wait for that.
+        # The commit was sent. The log must learn the result, although the caller does not wait for it.
         if log.settle_in_task(sealed) is None:
             start_in_thread(functools.partial(log.land, sealed))
         raise

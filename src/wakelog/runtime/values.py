@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
+from wakelog.model.short_text import cut
 from wakelog.model.typed_values import dump_typed, load_typed
 from wakelog.model.values import Value, check_value
 
@@ -89,8 +90,7 @@ def summarise(value: Value) -> str:
         return ""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     # A word and its blank are two characters: the words that are split off here are enough for a summary.
-    text = " ".join(text.split(None, SUMMARY_MAX // 2 + 1))
-    return text if len(text) <= SUMMARY_MAX else text[: SUMMARY_MAX - 1] + "…"
+    return cut(" ".join(text.split(None, SUMMARY_MAX // 2 + 1)), SUMMARY_MAX)
 
 
 def bind(

@@ -50,7 +50,7 @@ class ThreadCall(Generic[R]):
             self._result = self._context.run(self._function)
         except BaseException as exc:
             self._error = exc
-        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits
+        with contextlib.suppress(RuntimeError):  # the loop was closed, so no task waits
             self.loop.call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:
@@ -161,7 +161,7 @@ class WorkerThreads:
             self._threads.discard(threading.current_thread())
 
     def _next(self, inbox: _Inbox) -> tuple[ThreadCall[Any], _Lane] | None:
-        """The next call; None when there was none for long, or the process ends."""
+        """The next call; None after a long wait without one, or when the process ends."""
         try:
             return inbox.get(timeout=self._idle_s)
         except Empty:
@@ -169,7 +169,7 @@ class WorkerThreads:
                 if inbox in self._idle:
                     self._idle.remove(inbox)
                     return None
-            return inbox.get()  # somebody has just taken it, and puts something in
+            return inbox.get()  # another thread has just taken it, and puts something in
 
 
 _threads = WorkerThreads()

@@ -1,16 +1,19 @@
 """`session.aio`: the verbs of a session as coroutines.
 
 Each runs the plain method in a worker thread and keeps its signature for type checkers. Verbs that only append need no
-thread if the engine can report an answer to a task (task_records.py). `call`, `model` and `run_turn` take coroutine
+thread if the engine can report an answer to a task (`TaskRecords`). `call`, `model` and `run_turn` take coroutine
 functions and await them. For a turn, write `async with session.turn(…)`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq
+from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import runtime_for
 from wakelog.runtime.bridge import in_thread, on_asyncio
@@ -20,19 +23,41 @@ from wakelog.runtime.outcome import Outcome
 from wakelog.runtime.policy import Policy
 from wakelog.runtime.resume import check_turn_id
 from wakelog.runtime.streams import unwrap_outcome
+from wakelog.runtime.task_append import append_in_task, record_in_task
 from wakelog.runtime.values import revive, storable
+from wakelog.session.base import Base
 from wakelog.session.budget import Monitors, SessionBudget
 from wakelog.session.calls import SessionCalls
 from wakelog.session.context import SessionContext
 from wakelog.session.files import Files
 from wakelog.session.history import SessionHistory
 from wakelog.session.life import SessionLife
+from wakelog.session.records import Records
 from wakelog.session.session import Session
-from wakelog.session.task_records import TaskRecords
 from wakelog.session.trust import SessionTrust
 
 if TYPE_CHECKING:
     from wakelog.session.turn import Turn
+
+
+class TaskRecords(Records[Any]):
+    """The verbs that only append. They end with what `_store` or `_store_one` returns: here a coroutine, so they return
+    one too."""
+
+    def __init__(self, session: Base[Any]) -> None:
+        super().__init__(session.log, name=session.name)
+        self._runtime = session._runtime
+
+    def _store(
+        self, events: Sequence[ev.Event | EventDraft], expect: Seq | None, commit_id: str, guard: int | None
+    ) -> Any:
+        if commit_id:  # which may have been used before, and that has to be asked
+            return in_thread(self.log.append, *events, expect=expect, commit_id=commit_id, guard=guard)
+        return append_in_task(self.log, events, expect, guard)
+
+    def _store_one(self, draft: EventDraft, guard: int | None) -> Any:
+        return record_in_task(self.log, draft, guard)
+
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -49,10 +49,10 @@ class GitPlace:
 
         return self._with_project(git_labels(self.folder))
 
-    def _with_project(self, found: dict[str, str]) -> dict[str, str]:
+    def _with_project(self, results: dict[str, str]) -> dict[str, str]:
         from wakelog.files.project import project_folder
 
-        return {"project": project_folder(self.folder), **found} if found else {}
+        return {"project": project_folder(self.folder), **results} if results else {}
 
     def changes(self, labels: Mapping[str, str]) -> dict[str, str | None]:
         """Returns the labels that changed. A session that did not begin in git has none."""
@@ -116,11 +116,11 @@ def check_tokens(budget: object) -> None:
         )
 
 
-def check_session(given: object) -> None:
+def check_session(value: object) -> None:
     """Raises InvalidInputError for what is not a session, such as the name of one."""
-    if not isinstance(given, Base):
+    if not isinstance(value, Base):
         raise InvalidInputError(
-            f"{given!r} is not a session"[:200], kind="not-a-session", hint='pass the session: store.resume("NAME")'
+            f"{value!r} is not a session"[:200], kind="not-a-session", hint='pass the session: store.resume("NAME")'
         )
 
 

@@ -78,10 +78,10 @@ class Bisection(msgspec.Struct, frozen=True):
     @property
     def next(self) -> BisectPoint | None:
         """The point to test now; None if none is left."""
-        if not (left := self._untested):
+        if not (untested := self._untested):
             return None
         low, high = self._ends
-        return self.points[min(left, key=lambda place: (abs(2 * place - low - high), place))]
+        return self.points[min(untested, key=lambda place: (abs(2 * place - low - high), place))]
 
     @property
     def suspects(self) -> tuple[BisectPoint, ...]:
@@ -165,6 +165,6 @@ def begin(log: Log, bad: Seq, good: Seq) -> Bisection:
 
 def finish(session: Any, search: Bisection) -> Bisected:
     """Returns the result of a search so far."""
-    found = search.first_bad
-    change = session.diff(search.good.seq, found.seq) if found is not None else None
-    return Bisected(found, search.good, search.suspects, search.judged, change)
+    point = search.first_bad
+    change = session.diff(search.good.seq, point.seq) if point is not None else None
+    return Bisected(point, search.good, search.suspects, search.judged, change)

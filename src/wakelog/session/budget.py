@@ -107,9 +107,9 @@ class Monitors:
     def clear_flag(self, name: str, *, why: str = "") -> Seq:
         """Clears a flag that was dealt with. The event that raised it stays in the log."""
         session, name_here = self._session, self._session.name or self._session.id
-        standing = session.log.part("flags")
-        if name not in standing:
-            raised = f"raised are {', '.join(standing)}" if standing else "none is raised"
+        flags = session.log.part("flags")
+        if name not in flags:
+            raised = f"raised are {', '.join(flags)}" if flags else "none is raised"
             raise NotFoundError(
                 f"there is no flag {name!r} on {name_here}: {raised}",
                 kind="flag-not-found",

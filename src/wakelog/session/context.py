@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wakelog.context.handles import Evicted
     from wakelog.context.items import Item
     from wakelog.context.ledger import Context, Policy
-    from wakelog.context.shapes import Shape
+    from wakelog.context.provider_formats import Shape
     from wakelog.context.token_count import Count
     from wakelog.context.window_look import WindowLook
 

@@ -64,38 +64,38 @@ def extract(session: Session[Any], extractor: Extractor, where: Where = None, *,
         if not blocks.is_over:
             refused.append(f"@{blocks.turn} is still open")
             continue
-        for found in extractor(blocks):
-            if why := _problem_of(found, blocks):
+        for extraction in extractor(blocks):
+            if why := _problem_of(extraction, blocks):
                 refused.append(why)
                 continue
-            event = _event(found, actor)
-            if (event.kind, found.quote, ((found.seq, found.seq),)) not in known:
-                recorded.append(_record(session, found, event, actor))
+            event = _event(extraction, actor)
+            if (event.kind, extraction.quote, ((extraction.seq, extraction.seq),)) not in known:
+                recorded.append(_record(session, extraction, event, actor))
     return Extraction(tuple(recorded), tuple(refused))
 
 
-def _problem_of(found: Extracted, blocks: TurnBlocks) -> str:
+def _problem_of(extraction: Extracted, blocks: TurnBlocks) -> str:
     """Returns why a find is not recorded; empty if it is fine."""
-    if not isinstance(found, Extracted):
+    if not isinstance(extraction, Extracted):
         raise InvalidInputError(
-            f"an extractor must return Extracted values, not {type(found).__name__}", kind="bad-extractor"
+            f"an extractor must return Extracted values, not {type(extraction).__name__}", kind="bad-extractor"
         )
-    texts = [b.text for b in blocks.blocks if isinstance(b, SpokenText) and b.seq == found.seq]
-    for words in (found.quote, found.reason):
+    texts = [b.text for b in blocks.blocks if isinstance(b, SpokenText) and b.seq == extraction.seq]
+    for words in (extraction.quote, extraction.reason):
         if words and not any(words in text for text in texts):
-            return f"e{found.seq} does not say {words[:80]!r}"
-    return "" if found.quote.strip() else f"a find in e{found.seq} has no words"
+            return f"e{extraction.seq} does not say {words[:80]!r}"
+    return "" if extraction.quote.strip() else f"a find in e{extraction.seq} has no words"
 
 
-def _event(found: Extracted, actor: str) -> ev.Event:
-    why = f"found in e{found.seq} by {actor}"
-    if found.kind == "dead_end":
-        return ev.DeadEndNoted(tried=found.quote, learned=found.reason, why=why)
-    return ev.DecisionMade(choice=found.quote, because=found.reason, evidence=(found.seq,), why=why)
+def _event(extraction: Extracted, actor: str) -> ev.Event:
+    why = f"found in e{extraction.seq} by {actor}"
+    if extraction.kind == "dead_end":
+        return ev.DeadEndNoted(tried=extraction.quote, learned=extraction.reason, why=why)
+    return ev.DecisionMade(choice=extraction.quote, because=extraction.reason, evidence=(extraction.seq,), why=why)
 
 
-def _record(session: Session[Any], found: Extracted, event: ev.Event, actor: str) -> Seq:
-    header = session.log.entry(found.seq).header
+def _record(session: Session[Any], extraction: Extracted, event: ev.Event, actor: str) -> Seq:
+    header = session.log.entry(extraction.seq).header
     mark = TrustMark(*least_trusted(((header.trust, header.source), ("unverified", header.source or actor))))
-    draft = session._runtime.flow.draft(event, actor=actor, mark=mark, derived_from=((found.seq, found.seq),))
-    return record_even_if_ended(session, draft, f"{actor} read e{found.seq}")
+    draft = session._runtime.flow.draft(event, actor=actor, mark=mark, derived_from=((extraction.seq, extraction.seq),))
+    return record_even_if_ended(session, draft, f"{actor} read e{extraction.seq}")

@@ -102,9 +102,9 @@ class Files:
 
         session = self._session
         place = repository_folder(session.log.part("labels"), folder)
-        found = find_links(session.log, place)
+        links = find_links(session.log, place)
         known = {(link.commit, link.turn) for link in self.commits()}
-        new = [link for link in found if (link.commit, link.turn) not in known]
+        new = [link for link in links if (link.commit, link.turn) not in known]
         if new and not dry_run:
             events = (
                 ev.GitCommitLinked(
@@ -122,15 +122,15 @@ class Files:
         if notes and not dry_run:
             from wakelog.files.git_commits import add_note
 
-            for link in found:
+            for link in links:
                 add_note(place, link.commit, [f"{session}@{link.turn}"])
-        return found
+        return links
 
     def commits(self) -> list[CommitLink]:
         """Lists the git commits that are linked to turns of this session, in the order of linking."""
         from wakelog.files.commit_links import CommitLink
 
-        found = (e for e in self._session.log.entries() if e.kind == "git_commit.linked" and e.is_intact)
+        entries = (e for e in self._session.log.entries() if e.kind == "git_commit.linked" and e.is_intact)
         return [
             CommitLink(
                 str(e.body.get("commit", "")),
@@ -140,7 +140,7 @@ class Files:
                 e.body.get("known", "derived"),
                 e.happened_at // 1_000_000,
             )
-            for e in found
+            for e in entries
         ]
 
     def change(self, entry: Entry) -> FileDiff | None:

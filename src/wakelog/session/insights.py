@@ -28,7 +28,7 @@ ACCEPTED = ("decision", "answer", "approach_change", "dead_end", "goal")
 """The kinds of items that can be recorded."""
 
 
-class KeptFindings:
+class CachedFindings:
     """Caches findings in the index of a session's store, by version of the rules."""
 
     def __init__(self, index: Index, session: SessionId) -> None:
@@ -43,10 +43,10 @@ class KeptFindings:
         save_findings(self._index, self._session, turn, attempt, RULES_VERSION, [_as_row(f) for f in findings])
 
 
-def _as_row(found: Finding) -> FindingRow:
-    span, reason = found.span, found.reason or _NOWHERE
+def _as_row(finding: Finding) -> FindingRow:
+    span, reason = finding.span, finding.reason or _NOWHERE
     places = (*msgspec.structs.astuple(span), *msgspec.structs.astuple(reason))
-    return (found.kind, *places, found.score, found.detail, msgspec.json.encode(found.calls).decode())
+    return (finding.kind, *places, finding.score, finding.detail, msgspec.json.encode(finding.calls).decode())
 
 
 def _from_row(row: FindingRow) -> Finding:
@@ -55,10 +55,10 @@ def _from_row(row: FindingRow) -> Finding:
     return Finding(row[0], TextSpan(*row[1:5]), None if reason == _NOWHERE else reason, row[9], calls, row[10])
 
 
-def kept_findings(session: Session[Any]) -> KeptFindings | None:
+def cached_findings(session: Session[Any]) -> CachedFindings | None:
     """Returns the cache; None if the session has no store, or its index cannot be opened."""
     try:
-        return KeptFindings(session.store.index, session.id) if session.store is not None else None
+        return CachedFindings(session.store.index, session.id) if session.store is not None else None
     except WakelogError:
         return None
 
@@ -68,20 +68,20 @@ def turns_at(log: Log, where: Where) -> list[int]:
     if where is None or where == "@":
         newest = log.head().turn
         return [newest] if newest else []
-    found = resolve_range(log, f"e{where}" if isinstance(where, int) else where)
-    turns = (entry.header.turn for entry in log.entries(after=found.first - 1, upto=found.last))
+    extent = resolve_range(log, f"e{where}" if isinstance(where, int) else where)
+    turns = (entry.header.turn for entry in log.entries(after=extent.first - 1, upto=extent.last))
     return sorted({turn for turn in turns if turn})
 
 
 def find_item(session: Session[Any], id: str, kind: str) -> InsightItem:
     """Finds a derived item by id. If an event has items of several kinds, returns the first that can be recorded."""
-    found = session.insight(id.partition(".")[0], all=True)
+    insight = session.insight(id.partition(".")[0], all=True)
     wanted = (kind,) if kind else ACCEPTED
     for name in wanted:
-        for item in found.items:
+        for item in insight.items:
             if item.id == id and item.kind == name:
                 return item
-    known = ", ".join(f"{item.id} ({item.kind})" for item in found.items if item.kind in ACCEPTED) or "none"
+    known = ", ".join(f"{item.id} ({item.kind})" for item in insight.items if item.kind in ACCEPTED) or "none"
     raise NotFoundError(
         f"nothing that can be accepted is derived at {id} in {session} (it has: {known})",
         kind="insight-not-found",

@@ -36,7 +36,7 @@ class SessionLife:
         """Stops a session, for a reason: ends it with the outcome `cancelled`. The agent's next call is refused;
         running calls become uncertain."""
         if not why.strip():
-            raise InvalidInputError("cancelling needs a reason", kind="no-reason", hint="say why it must not go on")
+            raise InvalidInputError("cancelling needs a reason", kind="no-reason", hint="say why it must not continue")
         return self.end("cancelled", why=why)
 
     def reopen(self, *, why: str = "") -> Head:

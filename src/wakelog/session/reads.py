@@ -85,14 +85,14 @@ class SessionReads(Base[S]):
             return turn_diff(self.log, first, self.log, last)
         target = other.log if other is not None else self.log
         to = target.head().seq if b is None else (other or self).seq(b)
-        found = turn_diff(self.log, self.seq(a), target, to)
+        diff = turn_diff(self.log, self.seq(a), target, to)
         if other is not None:
             from wakelog.session.run_diff import are_runs, first_call_of
 
             one, two = cast("Session[S]", self), cast("Session[Any]", other)
-            if are_runs(one, found.a[1], two, to):
-                return msgspec.structs.replace(found, first_call=first_call_of(one, two))
-        return found
+            if are_runs(one, diff.a[1], two, to):
+                return msgspec.structs.replace(diff, first_call=first_call_of(one, two))
+        return diff
 
     def why(self, what: What, *, at: Where = None, depth: int = 12, steps: int = 60, wide: bool = False) -> Why:
         """Shows where something came from, back to its origins. Every edge says how it is known.
@@ -120,10 +120,10 @@ class SessionReads(Base[S]):
         record is not derived again. With `all`, minor items are included.
         """
         from wakelog.insight.derivation import make_insight
-        from wakelog.session.insights import kept_findings, turns_at
+        from wakelog.session.insights import cached_findings, turns_at
 
-        kept = kept_findings(cast("Session[S]", self))
-        return make_insight(self.log, turns_at(self.log, where), everything=all, kept=kept)
+        findings = cached_findings(cast("Session[S]", self))
+        return make_insight(self.log, turns_at(self.log, where), everything=all, kept=findings)
 
     def follow(self, *, after: Seq | None = None, timeout_s: float | None = None) -> Iterator[Entry]:
         """Streams new events live, from any process, in order and each once."""

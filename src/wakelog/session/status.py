@@ -123,7 +123,7 @@ CLOSE_LOOK_BACK = 100
 
 
 def was_left(session: Session[Any]) -> bool:
-    """Whether a session was closed only because nobody used it. Then it may be continued without asking."""
+    """Whether a session was closed only because it was idle. Then it may be continued without asking."""
     if session.status != "closed" or ORIGIN not in session.log.part("labels"):
         return False
     last = session.head.seq

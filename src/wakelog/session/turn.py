@@ -1,7 +1,7 @@
 """A turn as a context manager: it starts with an input and ends when the agent stops.
 
 A clean exit stores the draft's changes as one patch and ends the turn, in one durable commit. An exception ends the
-turn as failed: the error is recorded, the draft is dropped, and the exception goes on to the caller. Ctrl-C,
+turn as failed: the error is recorded, the draft is dropped, and the exception reaches the caller. Ctrl-C,
 cancellation and other BaseExceptions end it as interrupted. So do stops that are not the agent's fault: a stop by the
 runtime, a store that cannot be reached, a draft whose data another writer changed. If the process dies, the next turn
 of the session first records that this one was interrupted. To continue an interrupted turn, run the same script again.

@@ -118,7 +118,7 @@ def _turn_ended(doc: Doc, e: ev.TurnEnded, at: EventPlace, out: DeltaWriter) -> 
 
 
 def _leave_turn(doc: Doc, status: str, out: DeltaWriter) -> None:
-    """Ends the turn and removes its holder: turns that ended alike are equal, whoever held them."""
+    """Ends the turn and removes its holder: turns that ended alike are equal, with any holder."""
     if "holder" in doc["turn"]:
         out.remove("turn", "holder")
     out.put("turn", "status", status)

@@ -175,3 +175,16 @@ def _copied_along(value: Value, tokens: list[str], at: int) -> Value:
     if at + 1 < len(tokens) and (key := tokens[at]) in value:
         value[key] = _copied_along(value[key], tokens, at + 1)
     return value
+
+
+FLOOR_BYTES = 32 * 1024
+FACTOR = 2
+
+
+def is_due(bytes_since: int, last_size: int) -> bool:
+    """Whether a snapshot is worth taking: the record bytes since the last one exceed twice its size, with a floor.
+
+    Then snapshots never cost more than half of what the records cost, and reading the state at any point costs at most
+    the state and twice its size in records.
+    """
+    return bytes_since > max(FACTOR * last_size, FLOOR_BYTES)

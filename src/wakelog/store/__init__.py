@@ -304,9 +304,9 @@ class Store(StoreQuestions):
         for session, _ in every_id(self.engine):
             yield verify_session(self.engine, session)
         inspection = self.engine.abilities.inspection
-        found = [f for f in inspection.inspect() if f.is_damage] if inspection is not None else []
-        if found:
-            faults = tuple(Fault(f.seq, f.what) for f in found)
+        findings = [f for f in inspection.inspect() if f.is_damage] if inspection is not None else []
+        if findings:
+            faults = tuple(Fault(f.seq, f.what) for f in findings)
             yield VerifyReport(SessionId(""), 0, "", faults, (), {}, anchored=False)
 
     def follow(

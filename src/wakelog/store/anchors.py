@@ -148,8 +148,8 @@ class StoreAnchors:
         """Compares the store with an anchor log: all anchored sessions, or some. `kept` are receipts kept elsewhere,
         which must agree with the log. Events between anchors are checked by `Session.verify`."""
         anchors = log.anchors
-        every = {session: self._check(session, found) for session, found in anchors.items()}
-        wanted = sessions or list(every)
+        every = {session: self._check(session, results) for session, results in anchors.items()}
+        session_ids = sessions or list(every)
         agreed, faults = [], []
         for note in kept:
             try:
@@ -160,7 +160,7 @@ class StoreAnchors:
             place=log.place,
             rounds=len(log.rounds),
             newest_at=log.rounds[-1].at if log.rounds else 0,
-            sessions=tuple(every[s] for s in wanted if s in every),
+            sessions=tuple(every[s] for s in session_ids if s in every),
             rolled_back=_rolled_back(log, list(every.values())),
             log_fault=log.fault,
             kept=tuple(agreed),
@@ -217,9 +217,9 @@ class StoreAnchors:
         )
 
 
-def _describe(verdict: str, held: list[DatedAnchor], failed: list[DatedAnchor], end: int) -> str:
+def _describe(verdict: str, anchors: list[DatedAnchor], failed: list[DatedAnchor], end: int) -> str:
     if verdict == "holds":
-        later = end - held[-1].seq
+        later = end - anchors[-1].seq
         return "nothing came after it" if not later else f"{later} event{'s' * (later != 1)} came after it"
     if verdict == "deleted":
         return "it was deleted, and only its tombstone is left"
@@ -227,7 +227,7 @@ def _describe(verdict: str, held: list[DatedAnchor], failed: list[DatedAnchor], 
         return f"it had {failed[-1].seq} events, and is not in this store"
     if verdict == "cut-off":
         return f"it ends at e{end}, and had e{failed[-1].seq}: the newest events were cut off"
-    after = f"after e{held[-1].seq}" if held else "from the first event or later"
+    after = f"after e{anchors[-1].seq}" if anchors else "from the first event or later"
     return f"e{failed[0].seq} is not the event that was anchored: history was replaced {after}"
 
 

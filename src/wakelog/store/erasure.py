@@ -93,7 +93,7 @@ def _merge(parts: Iterable[Mapping[SessionId, Iterable[Seq]]]) -> Events:
 def erase_everywhere(store: Store, log: Log, seqs: Iterable[Seq], *, why: str, by: str) -> Erasure:
     """Erases events from the log, its forks and adopters, the index and the files."""
     chosen = sorted(set(seqs))
-    done = preview(log, chosen)
+    erasure = preview(log, chosen)
     waits: list[str] = []
     for part, mine in _by_holder(log, chosen).items():
         with _noting_pending(waits):
@@ -101,7 +101,7 @@ def erase_everywhere(store: Store, log: Log, seqs: Iterable[Seq], *, why: str, b
     log.forget()
     with _noting_pending(waits):
         scrub_removed(store)
-    return msgspec.structs.replace(done, pending="; ".join(dict.fromkeys(waits)))
+    return msgspec.structs.replace(erasure, pending="; ".join(dict.fromkeys(waits)))
 
 
 def scrub_index(store: Store) -> None:
@@ -186,7 +186,7 @@ def erase_all(
     dry_run: bool = False,
 ) -> Erasure:
     """Erases events of several sessions everywhere; with `dry_run`, only says what that would do. `seqs` are by the
-    session that stores them; `logs` are at hand to read them. Raises before anything is erased if a session is under a
+    session that stores them; `logs` are used to read them. Raises before anything is erased if a session is under a
     legal hold."""
     refuse_any_held(store, seqs)
     readers = {segment.session: log for log in logs for segment in log.segments}

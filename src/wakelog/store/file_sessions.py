@@ -47,12 +47,12 @@ def sessions_of_file(store: Store, path: str) -> list[FileSession]:
         (here if file == whole or is_twin else by_file.setdefault(file, [])).append(found)
     if here:
         return here
-    named = [change for changes in by_file.values() for change in changes if change.path == path]
-    if len(by_file) > 1 and not named:
+    sessions = [change for changes in by_file.values() for change in changes if change.path == path]
+    if len(by_file) > 1 and not sessions:
         raise InvalidInputError(
             f"{path} may be any of {len(by_file)} files that sessions changed: {', '.join([*by_file][:3])}"
             + (" …" if len(by_file) > 3 else ""),
             kind="ambiguous-file",
             hint=f"give more of its path, or name the session: wakelog why SESSION {path}",
         )
-    return next((changes for changes in by_file.values() if not named or named[0] in changes), [])
+    return next((changes for changes in by_file.values() if not sessions or sessions[0] in changes), [])

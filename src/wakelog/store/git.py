@@ -91,12 +91,12 @@ class StoreGit:
         """Lists the turns whose work a commit contains: linked ones, and those named by git notes or the commit's
         message. `folder` is a folder of the repository."""
         commit = find_commit(folder, revision)
-        found: dict[tuple[str, int], CommitTurn] = {}
+        results: dict[tuple[str, int], CommitTurn] = {}
         for session, seq in self._store.index.query_sql(_LINKED, [commit.hash], timeout_s=TIMEOUT_S).rows:
             log = self._store.resume(session).log
             body = log.entry(seq).body
             turn = int(body.get("turn", 0))
-            found[session, turn] = CommitTurn(
+            results[session, turn] = CommitTurn(
                 session,
                 log.head().name,
                 turn,
@@ -110,10 +110,10 @@ class StoreGit:
                 continue
             is_here = self._store.is_open(name)
             session = self._store.find(name) if is_here else name
-            if (session, int(number)) not in found:
+            if (session, int(number)) not in results:
                 words = words_of_turn(self._store.resume(session).log, int(number)) if is_here else None
-                found[session, int(number)] = CommitTurn(session, name, int(number), "noted", 0, words, is_here)
-        return CommitTurns(commit, tuple(found.values()))
+                results[session, int(number)] = CommitTurn(session, name, int(number), "noted", 0, words, is_here)
+        return CommitTurns(commit, tuple(results.values()))
 
     def turns_staged(self, folder: str = ".") -> list[str]:
         """Lists the turns, as `session@turn`, that changed a staged file since its last commit."""

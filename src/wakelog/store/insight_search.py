@@ -43,7 +43,7 @@ def find_derived(
         return []
     places = store.index.search(words, session=session, since=since, limit=TURNS_MAX * 5)
     turns = list(dict.fromkeys((hit.session, hit.name, hit.turn) for hit in places if hit.turn and hit.in_view))
-    found: list[DerivedHit] = []
+    hits: list[DerivedHit] = []
     for where, name, turn in turns[:TURNS_MAX]:
         try:
             insight = store.resume(where).insight(f"@{turn}", all=True)
@@ -52,5 +52,5 @@ def find_derived(
         for item in insight.of(*wanted):
             text = f"{item.quote} {item.reason} {item.asked}".lower()
             if all(term in text for term in terms):
-                found.append(DerivedHit(SessionId(where), name, item))
-    return sorted(found, key=lambda hit: -hit.item.score)[:limit]
+                hits.append(DerivedHit(SessionId(where), name, item))
+    return sorted(hits, key=lambda hit: -hit.item.score)[:limit]

@@ -102,13 +102,13 @@ class StoreKnown:
         only_error = bool(error) and not named and not goal
         room = tokens if tokens is not None else TOKENS_AT_ERROR if only_error else TOKENS
         own = session.id if session is not None else ""
-        found = self._store.index.ask(AskRecall(named, error, goal, project, own, room, self._store.clock()))
-        if session is not None and record and found.lines:
-            shown = tuple(line.sources[0] for line in found.lines)
+        past = self._store.index.ask(AskRecall(named, error, goal, project, own, room, self._store.clock()))
+        if session is not None and record and past.lines:
+            shown = tuple(line.sources[0] for line in past.lines)
             occasion: Any = "error" if only_error else "asked"
-            event = ev.KnowledgeRecalled(sources=shown, lines=tuple(x.kind for x in found.lines), occasion=occasion)
+            event = ev.KnowledgeRecalled(sources=shown, lines=tuple(x.kind for x in past.lines), occasion=occasion)
             session.append(event)
-        return found
+        return past
 
     def past(self, session: Session[Any], *, tokens: int = TOKENS) -> PastLines:
         """Returns what a session should know at its start: `recall` for its goal and its changed files. Nothing is
@@ -122,7 +122,7 @@ class StoreKnown:
             AskRecall(files, "", as_text(goal), project, session.id, tokens, self._store.clock())
         )
 
-    def known_error(self, entry: Entry, seen: SessionView) -> RuleFinding | None:
+    def known_error(self, entry: Entry, view: SessionView) -> RuleFinding | None:
         """A rule for `Store.watch` and `Session.monitors.add`: flags an error that at least two earlier sessions
         solved, with what they did. It reads the index and writes only the flag."""
         if not entry.kind.startswith("action.") or not entry.is_intact:
@@ -133,7 +133,7 @@ class StoreKnown:
         signature = error_signature(str(error.get("type") or ""), str(error.get("message") or ""))
         if not signature:
             return None
-        project = project_of(seen.state.get("labels") or {}) or None
+        project = project_of(view.state.get("labels") or {}) or None
         asked = AskRecall(error=signature, project=project, tokens=TOKENS_AT_ERROR, now=self._store.clock())
         line = next((x for x in self._store.index.ask(asked).lines if x.kind == "recipe" and x.roots > 1), None)
         if line is None or line.trust == "untrusted":

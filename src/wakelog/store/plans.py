@@ -81,10 +81,10 @@ class StorePlans:
     def all(self, *, endorsed: bool = False) -> tuple[PromotedPlan, ...]:
         """Lists the plans by name, each with its runs. With `endorsed`, only those that are offered to agents."""
         kept = self._kept()
-        found = {name: _plan(content) for name, (_, content, _) in kept.items()}
-        runs = self._store.index.ask(AskPlanRuns(tuple(plan.id for plan in found.values()))) if found else ()
+        results = {name: _plan(content) for name, (_, content, _) in kept.items()}
+        runs = self._store.index.ask(AskPlanRuns(tuple(plan.id for plan in results.values()))) if results else ()
         plans = [
-            self._promoted(found[name], seq, content, by, run)
+            self._promoted(results[name], seq, content, by, run)
             for (name, (seq, content, by)), run in zip(kept.items(), runs, strict=True)
         ]
         return tuple(sorted((p for p in plans if p.endorsed or not endorsed), key=lambda p: p.name))
@@ -116,20 +116,20 @@ class StorePlans:
         return self.endorsed(name).plan.run(session, inputs, tools=tools)
 
     def endorsed(self, name: str) -> PromotedPlan:
-        """Returns the plan of that name or id. Raises NotAllowedError if nobody has endorsed it."""
-        found = self.get(name)
-        if not found.endorsed:
+        """Returns the plan of that name or id. Raises NotAllowedError if it is not endorsed."""
+        plan = self.get(name)
+        if not plan.endorsed:
             raise NotAllowedError(
-                f"nobody has endorsed the plan {name!r}",
+                f"the plan {name!r} is not endorsed",
                 kind="plan-not-endorsed",
                 hint=f"read it, then wakelog plans endorse {name}",
             )
-        return found
+        return plan
 
     # Sources of a plan
 
-    def _instances(self, found: tuple[ChainInstance, ...]) -> tuple[list[Plan], list[str]]:
-        succeeded = [chain for chain in found if chain.has_succeeded]
+    def _instances(self, instances: tuple[ChainInstance, ...]) -> tuple[list[Plan], list[str]]:
+        succeeded = [chain for chain in instances if chain.has_succeeded]
         chosen = [chain for chain in succeeded if not chain.is_untrusted]
         if len(chosen) < RECORDINGS_MIN:
             left_out = len(succeeded) - len(chosen)
@@ -159,7 +159,7 @@ class StorePlans:
         return self._store.session(SESSION, goal="Plans that were promoted from what sessions do", folder="")
 
     def _kept(self) -> dict[str, tuple[Seq, dict[str, Any], str | None]]:
-        """Reads the plans by name: the event, its content, and who endorsed it (None: nobody)."""
+        """Reads the plans by name: the event, its content, and who endorsed it, if it is endorsed."""
         if not self._store.is_open(SESSION):
             return {}
         log = Log(self._store.engine, self._store.find(SESSION), clock=self._store.clock)

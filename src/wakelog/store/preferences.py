@@ -44,7 +44,7 @@ _KINDS = ("preference", "correction", "redirect")
 
 
 class Preference(msgspec.Struct, frozen=True):
-    """What somebody wants."""
+    """What the user wants."""
 
     id: str
     text: str
@@ -114,8 +114,8 @@ class StorePreferences:
 
     def all(self, *, project: str | None = None, person: str | None = None) -> tuple[Preference, ...]:
         """Lists the preferences, oldest first; with a project or a person, only those that apply there or to them."""
-        found = [p for p in self._kept() if project is None or p.project in ("", project)]
-        return tuple(p for p in found if person is None or p.person in ("", person))
+        preferences = [p for p in self._kept() if project is None or p.project in ("", project)]
+        return tuple(p for p in preferences if person is None or p.person in ("", person))
 
     def of(self, session: Session[Any]) -> tuple[Preference, ...]:
         """Returns those that apply to a session, by its project and its label `person`."""
@@ -126,8 +126,8 @@ class StorePreferences:
 
     def remove(self, id: str, *, why: str = "") -> None:
         """Removes a preference. Raises NotFoundError if there is none with that id."""
-        if not any(kept.id == id for kept in self._kept(gone=True)):
-            known = ", ".join(kept.id for kept in self._kept())
+        if not any(preference.id == id for preference in self._kept(gone=True)):
+            known = ", ".join(preference.id for preference in self._kept())
             there = f"there are {known}" if known else "none is recorded yet"
             raise NotFoundError(
                 f"there is no preference {id!r}: {there}",
@@ -140,7 +140,7 @@ class StorePreferences:
         """Lists what users said in the newest sessions that may apply beyond them: said in several sessions, which come
         first, or with words such as "always" or "never". Nothing is stored until it is accepted."""
         kept = {preference.source for preference in self._kept()}
-        found: dict[str, list[PossiblePreference]] = {}
+        results: dict[str, list[PossiblePreference]] = {}
         roots: dict[str, set[str]] = {}
         newest = self._store.index.ask(AskSessions(limit=1000)).rows
         read = [info for info in newest if project is None or project_of(info.labels) == project]
@@ -153,10 +153,10 @@ class StorePreferences:
                 possible = PossiblePreference(
                     info.id, info.name, item.id, item.kind, item.quote[:WORDS_MAX], item.turn, item.seq, 1
                 )
-                found.setdefault(words, []).append(possible)
+                results.setdefault(words, []).append(possible)
         out = [
             msgspec.structs.replace(group[0], roots=len(roots[words]))
-            for words, group in found.items()
+            for words, group in results.items()
             if len(roots[words]) > 1 or LASTING.search(group[0].text)
         ]
         out.sort(key=lambda possible: (-possible.roots, _KINDS.index(possible.kind)))
@@ -170,7 +170,7 @@ class StorePreferences:
     def _keep(self, value: dict[str, Any], why: str) -> Preference:
         digest = hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:6]
         self._session().fact(f"{PREFIX}{digest}", value, why=why)
-        return next(kept for kept in self._kept() if kept.id == digest)
+        return next(preference for preference in self._kept() if preference.id == digest)
 
     def _kept(self, *, gone: bool = False) -> list[Preference]:
         """Reads the preferences, oldest first; with `gone`, also those whose source is erased."""

@@ -92,8 +92,8 @@ class StoreQuestions:
         """Sums up what was spent, by session, turn, tool, model, agent, day or `label:NAME`. Each amount is counted
         once. Named sessions include their sub-agents; without names, all sessions count. Times are in microseconds."""
         named = [sessions] if isinstance(sessions, str) else sessions
-        found = None if named is None else [self._store.find(name) for name in named]
-        return self._store.index.costs(found, by=by, turns=turns, since=since, until=until, utc=utc)
+        session_ids = None if named is None else [self._store.find(name) for name in named]
+        return self._store.index.costs(session_ids, by=by, turns=turns, since=since, until=until, utc=utc)
 
     def rollup(
         self,
@@ -111,8 +111,8 @@ class StoreQuestions:
         from wakelog.index.questions import AskRollup
 
         named = [sessions] if isinstance(sessions, str) else sessions
-        found = None if named is None else tuple(self._store.find(name) for name in named)
-        return self._store.index.ask(AskRollup(by, found, project, since, until, utc))
+        session_ids = None if named is None else tuple(self._store.find(name) for name in named)
+        return self._store.index.ask(AskRollup(by, session_ids, project, since, until, utc))
 
     def _totals(self, session: Session[Any]) -> SessionTotals:
         from wakelog.index.questions import AskTotals

@@ -34,7 +34,7 @@ def taint_everywhere(
     values: dict[str, Any] = {"limit": sessions + 1, **({"source": source} if source else {})}
     rows = store.index.query_sql(_NEWEST.format(where), values, timeout_s=_TIMEOUT_S).rows
     wanted = None if parts is None else tuple(parts)
-    found: list[TouchedSession] = []
+    results: list[TouchedSession] = []
     limits = [f"more sessions read it; only the newest {sessions} were checked"] if len(rows) > sessions else []
     for (name,) in rows[:sessions]:
         try:
@@ -45,5 +45,5 @@ def taint_everywhere(
             continue
         if here.root_count:
             head = session.head
-            found.append(TouchedSession(head.session, head.name, None, here.roots[:_ROOTS], here.items, here.reached))
-    return TaintAcross(source or trust, tuple(found), tuple(limits))
+            results.append(TouchedSession(head.session, head.name, None, here.roots[:_ROOTS], here.items, here.reached))
+    return TaintAcross(source or trust, tuple(results), tuple(limits))

@@ -61,9 +61,9 @@ def die() -> None:
 class DyingEngine(SqliteEngine):
     """Dies when it reaches `point` for the `times`-th time."""
 
-    def __init__(self, path: str | Path, *, point: str, times: int = 1, vfs: str | None = None) -> None:
+    def __init__(self, path: str | Path, *, point: str, times: int = 1) -> None:
         assert point in POINTS, point
-        super().__init__(path, vfs=vfs)
+        super().__init__(path)
         self._point, self._times = point, times
 
     def _reached(self, point: str) -> None:

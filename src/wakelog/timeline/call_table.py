@@ -72,7 +72,7 @@ class CallRow(msgspec.Struct, frozen=True):
     """Its result or error, in a line."""
     why: str
     approved_by: str
-    """Who approved or denied it; empty when nobody was asked."""
+    """Who approved or denied it; empty when no approval was asked for."""
     trust: Trust
     source: str
     in_view: bool

@@ -50,8 +50,8 @@ def parse_compaction(key: str) -> Compaction | None:
 def compactions_in(evicted: Mapping[str, Value]) -> list[Compaction]:
     """The compactions that a state's `evicted_keys` lists, oldest first, including those that another one covers. One
     that names later events is left out: it would hide what is said after it."""
-    found = [c for key, left in evicted.items() if (c := parse_compaction(key)) and left["seq"] == c.seq]
-    return sorted((c for c in found if c.first <= c.last < c.seq), key=lambda c: c.seq)
+    compactions = [c for key, left in evicted.items() if (c := parse_compaction(key)) and left["seq"] == c.seq]
+    return sorted((c for c in compactions if c.first <= c.last < c.seq), key=lambda c: c.seq)
 
 
 def outermost(compactions: Sequence[Compaction]) -> list[Compaction]:

@@ -64,7 +64,7 @@ def changed_files(log: Log, last: int = 5, *, at: Seq | None = None) -> ChangedF
 
 def _collect(log: Log, entries: Iterable[Entry], turns: tuple[int, ...]) -> ChangedFiles:
     """The files changed in these turns; if none are given, in all turns and outside of turns."""
-    found: dict[str, ChangedFile] = {}
+    results: dict[str, ChangedFile] = {}
     tools: dict[str, str] = {}
     unnamed: dict[str, list[Entry]] = {}
     seen: set[int] = set()
@@ -79,8 +79,8 @@ def _collect(log: Log, entries: Iterable[Entry], turns: tuple[int, ...]) -> Chan
         elif entry.kind == "file.changed" and (not turns or entry.header.turn in turns):
             for call in unnamed.pop(str(entry.body.get("action", "")), ()):
                 tool_of(log, call, tools)  # may read the log, so only for calls that changed a file
-            _add_change(found, entry, tools)
-    return ChangedFiles(turns or tuple(sorted(seen - {0})), tuple(sorted(found.values(), key=lambda f: -f.seq)))
+            _add_change(results, entry, tools)
+    return ChangedFiles(turns or tuple(sorted(seen - {0})), tuple(sorted(results.values(), key=lambda f: -f.seq)))
 
 
 def _read_newest_turns(log: Log, last: int, upto: Seq) -> tuple[tuple[int, ...], list[Entry]] | None:
@@ -108,31 +108,31 @@ def _read_newest_turns(log: Log, last: int, upto: Seq) -> tuple[tuple[int, ...],
 
 def _turns_in_view(log: Log, view: list[tuple[Seq, Seq]], last: int) -> tuple[int, ...]:
     """The newest turns that began in view."""
-    found: list[int] = []
+    results: list[int] = []
     head = log.head()
     turn = head.turn
     if len(view) == 1 and view[0][1] == head.seq:  # nothing was rewound, so the numbers are consecutive
         return tuple(range(max(1, turn - last + 1), turn + 1))
-    while turn > 0 and len(found) < last:
+    while turn > 0 and len(results) < last:
         spans = attempts_of(log, turn)
         if any(low <= span.first <= high for span in spans for low, high in view):
-            found.append(turn)
+            results.append(turn)
             turn -= 1
             continue
         # Rewound: continue with the newest turn of the range in view before it.
         high = max((high for low, high in view if high < spans[0].first), default=0)
         turn = min(turn - 1, log.entry(high).header.turn or turn - 1) if high else 0
-    return tuple(reversed(found))
+    return tuple(reversed(results))
 
 
-def _add_change(found: dict[str, ChangedFile], entry: Entry, tools: dict[str, str]) -> None:
+def _add_change(results: dict[str, ChangedFile], entry: Entry, tools: dict[str, str]) -> None:
     body, turn = entry.body, entry.header.turn
     path = body.get("path")
     if not isinstance(path, str):
         return  # erased
-    before = found.get(path)
+    before = results.get(path)
     turns = before.turns if before else ()
-    found[path] = ChangedFile(
+    results[path] = ChangedFile(
         path=path,
         change=str(body.get("change", "modified")),
         changes=(before.changes if before else 0) + 1,

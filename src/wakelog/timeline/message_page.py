@@ -46,10 +46,10 @@ def read_message_page(
         end = next((c.first for c in view.summaries if c.seq == before), before)
     if limit is None:
         return [message for place, message in read_all(log, view) if place < end]
-    found = _read_back(log, view, end, limit)
-    if found is None:
-        found = [(place, message) for place, message in read_all(log, view) if place < end]
-    return [message for _, message in found[-limit:]]
+    results = _read_back(log, view, end, limit)
+    if results is None:
+        results = [(place, message) for place, message in read_all(log, view) if place < end]
+    return [message for _, message in results[-limit:]]
 
 
 def _read_back(log: Log, view: MessageView, end: Seq, limit: int) -> list[tuple[Seq, Message]] | None:
@@ -69,9 +69,9 @@ def _read_back(log: Log, view: MessageView, end: Seq, limit: int) -> list[tuple[
         if not all(reply.turn for reply in replies):
             return None
         placed += summary_messages(log, (c for c in view.summaries if begin <= c.first < end))
-        found = sorted(((place, m) for place, m in placed if begin <= place < end), key=lambda p: p[0])
-        if page is None or len(found) >= limit:
-            return found
+        results = sorted(((place, m) for place, m in placed if begin <= place < end), key=lambda p: p[0])
+        if page is None or len(results) >= limit:
+            return results
         enough = 2 * len(entries)
 
 

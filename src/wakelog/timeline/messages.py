@@ -113,12 +113,12 @@ def is_input_said(log: Log, started: Entry) -> bool:
 
 def _repeats(started: Entry, message: Entry) -> bool:
     if not (started.is_intact and message.is_intact):
-        return True  # nobody can know any more
-    asked, said = started.body.get("input"), message.body.get("content")
-    refs = as_ref(asked), as_ref(said)
+        return True  # it cannot be known any more
+    asked, content = started.body.get("input"), message.body.get("content")
+    refs = as_ref(asked), as_ref(content)
     if refs[0] is not None and refs[1] is not None:
         return refs[0].hash == refs[1].hash
-    return bool(asked == said)
+    return bool(asked == content)
 
 
 def _ends_model_call(log: Log, entry: Entry) -> bool:

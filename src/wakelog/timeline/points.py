@@ -77,7 +77,7 @@ def _stretch(
             step = -step
         else:
             low = commit.last + 1
-        # A good guess is one step off. After a bad one, go on with plain halving.
+        # A good guess is one step off. After a bad one, continue with plain halving.
         middle = (commit.first if step < 0 else commit.last) + step if step and commit else (low + high) // 2
         step = 0
     return low, high, following

@@ -98,7 +98,7 @@ def _ends(log: Log, text: str, head: Head) -> tuple[Range, Range]:
 
 
 def resolve_change(log: Log, where: Seq | str | None) -> tuple[Seq, Seq]:
-    """The two points to compare when somebody asks what changed at a position.
+    """The two points to compare for the question what changed at a position.
 
     A turn, an attempt, an event or a commit: from before it to its end. A range @2..@5: from the end of the first to
     the end of the last. A time, a checkpoint, or @0: from there to now. None or @: the last turn.
@@ -115,10 +115,10 @@ def resolve_change(log: Log, where: Seq | str | None) -> tuple[Seq, Seq]:
     if (turn := _turn_number(text, head)) is not None and turn != 0:
         attempt = attempts_of(log, turn, head)[-1]
         return attempt.first - 1, attempt.last
-    found = _resolve(log, text, head)
-    if found.last == 0 or not re.fullmatch(_HAS_OWN_CHANGE, text):
-        return found.last, head.seq
-    return found.first - 1, found.last
+    extent = _resolve(log, text, head)
+    if extent.last == 0 or not re.fullmatch(_HAS_OWN_CHANGE, text):
+        return extent.last, head.seq
+    return extent.first - 1, extent.last
 
 
 def _resolve(log: Log, text: str, head: Head) -> Range:

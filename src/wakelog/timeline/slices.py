@@ -30,20 +30,20 @@ class Slice(msgspec.Struct, frozen=True):
     newest_first: bool = False
 
 
-def read_slice(log: Log, wanted: Slice) -> Iterator[Entry]:
+def read_slice(log: Log, part: Slice) -> Iterator[Entry]:
     """The events of a slice, read page by page."""
-    after, upto = wanted.after, wanted.upto
-    if wanted.turn is not None:
-        low, high = _turns(wanted.turn)
+    after, upto = part.after, part.upto
+    if part.turn is not None:
+        low, high = _turns(part.turn)
         after = max(after, attempts_of(log, low)[0].first - 1)
         last = attempts_of(log, high)[-1].last
         upto = last if upto is None else min(upto, last)
-    if wanted.since is not None:
-        after = max(after, seq_at_time(log, wanted.since - 1))
-    if wanted.until is not None:
-        last = seq_at_time(log, wanted.until)
+    if part.since is not None:
+        after = max(after, seq_at_time(log, part.since - 1))
+    if part.until is not None:
+        last = seq_at_time(log, part.until)
         upto = last if upto is None else min(upto, last)
-    return _backwards(log, wanted, after, upto) if wanted.newest_first else _filtered(log, wanted, after, upto)
+    return _backwards(log, part, after, upto) if part.newest_first else _filtered(log, part, after, upto)
 
 
 def _turns(wanted: int | tuple[int, int]) -> tuple[int, int]:
@@ -57,27 +57,27 @@ def _turns(wanted: int | tuple[int, int]) -> tuple[int, int]:
     return numbers[0], numbers[-1]
 
 
-def _backwards(log: Log, wanted: Slice, after: Seq, upto: Seq | None) -> Iterator[Entry]:
+def _backwards(log: Log, part: Slice, after: Seq, upto: Seq | None) -> Iterator[Entry]:
     """Reads a page at a time from the end, so a caller who stops early reads little more than needed."""
     last = log.head().seq if upto is None else upto
     while last > after:
         low = max(after, last - PAGE)
-        yield from reversed(list(_filtered(log, wanted, low, last)))
+        yield from reversed(list(_filtered(log, part, low, last)))
         last = low
 
 
-def _filtered(log: Log, wanted: Slice, after: Seq, upto: Seq | None) -> Iterator[Entry]:
-    kinds = (wanted.kind,) if isinstance(wanted.kind, str) else wanted.kind
+def _filtered(log: Log, part: Slice, after: Seq, upto: Seq | None) -> Iterator[Entry]:
+    kinds = (part.kind,) if isinstance(part.kind, str) else part.kind
     tools: dict[str, str] = {}
     for entry in log.entries(after=after, upto=upto):
         header = entry.header
-        if wanted.turn is not None and not header.turn:
+        if part.turn is not None and not header.turn:
             continue
-        if wanted.attempt is not None and header.attempt != wanted.attempt:
+        if part.attempt is not None and header.attempt != part.attempt:
             continue
         if kinds is not None and not any(header.kind == k or header.kind.startswith(k + ".") for k in kinds):
             continue
-        if wanted.tool is not None and tool_of(log, entry, tools) != wanted.tool:
+        if part.tool is not None and tool_of(log, entry, tools) != part.tool:
             continue
         yield entry
 

@@ -1,4 +1,4 @@
-"""The words that started a turn: what somebody asked for."""
+"""The words that started a turn: the request."""
 
 from __future__ import annotations
 

@@ -13,7 +13,36 @@ from pathlib import Path
 import msgspec
 
 from wakelog.errors import UnsupportedError
-from wakelog.web.headers import FOREVER, HEADERS, NEVER
+
+# The page may only load its own files and talk to its own server: no inline script or style, no frame, no plugin. With
+# `require-trusted-types-for`, the browser refuses text as markup, except through the one policy of the page's library.
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types svelte-trusted-html",
+    )
+)
+
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+
+FOREVER = "public, max-age=31536000, immutable"
+"""For files whose name changes with their content."""
+NEVER = "no-store"
 
 STATIC = Path(__file__).parent / "static"
 START = "index.html"
@@ -64,8 +93,8 @@ def read_assets(folder: Path) -> dict[str, Asset]:
 @functools.cache
 def page_assets() -> dict[str, Asset]:
     """The files of the page; empty if it was not built."""
-    found = read_assets(STATIC)
-    return found if START in found else {}
+    assets = read_assets(STATIC)
+    return assets if START in assets else {}
 
 
 def require_page() -> None:

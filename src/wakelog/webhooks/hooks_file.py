@@ -84,9 +84,9 @@ def add_hook(file: Path, hook: Webhook) -> None:
 
 def remove_hook(file: Path, name: str) -> Webhook:
     hooks = read_hooks(file)
-    found = find_hook(hooks, name)
+    webhook = find_hook(hooks, name)
     _write(file, [h for h in hooks if h.name != name])
-    return found
+    return webhook
 
 
 def find_hook(hooks: tuple[Webhook, ...], name: str) -> Webhook:

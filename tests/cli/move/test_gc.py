@@ -13,7 +13,7 @@ def _heads(store: Store) -> dict[str, bytes]:
 def test_without_rules_everything_is_kept(move: Cli, store: Store) -> None:
     before = _heads(store)
     result = move("gc", "--yes", "--json")
-    assert (result.code, result.data["planned"], result.data["policy"]) == (0, [], "everything is kept for ever")
+    assert (result.code, result.data["planned"], result.data["policy"]) == (0, [], "everything is kept")
     assert _heads(store) == before
 
 

@@ -23,7 +23,7 @@ def person(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Somebody in front of a terminal, and what they will type."""
     typed: list[str] = []
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("wakelog.cli.places._can_ask", lambda ctx: ctx.is_for_people and not ctx.no_input)
+    monkeypatch.setattr("wakelog.cli.selectors._can_ask", lambda ctx: ctx.is_for_people and not ctx.no_input)
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: typed.pop(0))
     return typed
 

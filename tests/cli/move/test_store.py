@@ -21,7 +21,7 @@ def test_info_adds_up(move: Cli, store: Store) -> None:
     assert data["events"] == sum(k["events"] for k in data["by_kind"])
     assert data["files"]["log"] == Path("demo/log.db").stat().st_size
     assert (data["durability"], data["is_sampled"], data["unreadable"]) == ("synced", False, 1)
-    assert data["retention"] == "everything is kept for ever"
+    assert data["retention"] == "everything is kept"
 
 
 def test_info_of_a_big_store_is_an_estimate(move: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

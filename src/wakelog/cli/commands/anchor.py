@@ -16,12 +16,13 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import force_option, session_argument
 from wakelog.cli.output import writing
-from wakelog.cli.text import inert_line, pluralize
+from wakelog.cli.text import inert_line
 from wakelog.config.amounts import parse_interval
 from wakelog.errors import WakelogError
 from wakelog.evidence.anchor_log import AnchorLog, AnchorRound
 from wakelog.evidence.key_source import read_key, write_key
 from wakelog.evidence.signed_note import PrivateKey
+from wakelog.model.short_text import pluralize
 
 
 @click.command("anchor")
@@ -89,14 +90,14 @@ def _anchor_to_log(
     force: bool,
 ) -> None:
     log = ctx.store.anchors.log(place, [key.public], create=True)
-    named = [ctx.session(session).id] if session or ctx.names_session else []
+    session_ids = [ctx.session(session).id] if session or ctx.names_session else []
     if not every_s:
-        done = ctx.store.anchors.add(log, key, named)
+        done = ctx.store.anchors.add(log, key, session_ids)
         _keep_receipt(ctx, log, out, git, force=force)
         ctx.answer("anchored", _data(log, done, key), _summary(log, done))
         ctx.suggest("keep a receipt elsewhere with --out or --git", f"wakelog verify --all --against {place}")
         return
-    if named:
+    if session_ids:
         raise click.UsageError("--every anchors all sessions: leave the name out")
     with contextlib.suppress(KeyboardInterrupt):
         for result in ctx.store.anchors.follow(log, key, every_s, threading.Event().wait):

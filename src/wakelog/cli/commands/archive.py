@@ -13,13 +13,14 @@ from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.options import session_argument, why_option
 from wakelog.cli.output import Progress
-from wakelog.cli.text import clock, inert_line, pluralize
+from wakelog.cli.text import clock, inert_line
 from wakelog.config.amounts import parse_interval
 from wakelog.errors import ConflictError, UnavailableError
 from wakelog.maintenance.archive import ArchiveResult
 from wakelog.maintenance.continuous_archive import ContinuousArchive
 from wakelog.maintenance.parquet_archive import archive_parquet
 from wakelog.maintenance.parquet_restore import check_parquet
+from wakelog.model.short_text import pluralize
 
 QUIET_US = 3600 * 1_000_000
 """With --bundles, a session without an event for this long gets its bundle; so does one that has ended."""
@@ -82,11 +83,11 @@ def archive_command(
         return _archive_repeatedly(
             ctx, ContinuousArchive(store, place, quiet_us=quiet_us, decrypt=decrypt), place, every
         )
-    wanted = [ctx.session(session).id] if session else []
-    total = sum(head.seq for head in store.sessions() if not wanted or head.session in wanted)
+    session_ids = [ctx.session(session).id] if session else []
+    total = sum(head.seq for head in store.sessions() if not session_ids or head.session in session_ids)
     with Progress(ctx, "archived events", total) as progress:
-        done = archive_parquet(store, place, wanted, progress, decrypt=decrypt, quiet_us=quiet_us)
-    return show_archive(ctx, done, place, "archived")
+        result = archive_parquet(store, place, session_ids, progress, decrypt=decrypt, quiet_us=quiet_us)
+    return show_archive(ctx, result, place, "archived")
 
 
 def _archive_repeatedly(ctx: CommandContext, archive: ContinuousArchive, place: str, every: str) -> int:
@@ -101,30 +102,30 @@ def _archive_repeatedly(ctx: CommandContext, archive: ContinuousArchive, place: 
         time.sleep(every_s)
 
 
-def _say_round(ctx: CommandContext, done: ArchiveResult, place: str) -> None:
-    if not done.sessions and not done.problems:
+def _say_round(ctx: CommandContext, result: ArchiveResult, place: str) -> None:
+    if not result.sessions and not result.problems:
         return
     if not ctx.is_for_people:
-        ctx.record("store-archive", {**msgspec.to_builtins(done), "place": hide_password(place)})
+        ctx.record("store-archive", {**msgspec.to_builtins(result), "place": hide_password(place)})
         return
     when = clock(ctx.store.clock(), utc=ctx.utc, long=True)
-    ctx.say(f"{when}  {pluralize(done.sessions, 'session')} archived")
-    for session, problem in done.problems.items():
+    ctx.say(f"{when}  {pluralize(result.sessions, 'session')} archived")
+    for session, problem in result.problems.items():
         ctx.say(f"{ctx.mark(False)} {session}: {inert_line(problem)}")
     ctx.flush()
 
 
 def _check(ctx: CommandContext, place: str) -> int:
-    found = check_parquet(place)
+    check = check_parquet(place)
 
     def human() -> None:
         where = inert_line(hide_password(place))
-        sound = found.sessions - len(found.problems)
-        bundles = f", and {pluralize(found.bundles, 'bundle')}" if found.bundles else ""
-        sessions = f"{sound} of {pluralize(found.sessions, 'session')} in {where} verify"
-        ctx.say(f"{sessions}, {pluralize(found.events, 'event')}{bundles}")
-        for name, why in found.problems.items():
+        sound = check.sessions - len(check.problems)
+        bundles = f", and {pluralize(check.bundles, 'bundle')}" if check.bundles else ""
+        sessions = f"{sound} of {pluralize(check.sessions, 'session')} in {where} verify"
+        ctx.say(f"{sessions}, {pluralize(check.events, 'event')}{bundles}")
+        for name, why in check.problems.items():
             ctx.say(f"{ctx.mark(False)} {inert_line(name)}: {inert_line(why)}")
 
-    ctx.answer("archive-check", found, human)
-    return INTEGRITY if found.problems else 0
+    ctx.answer("archive-check", check, human)
+    return INTEGRITY if check.problems else 0

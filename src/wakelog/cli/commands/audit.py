@@ -15,10 +15,11 @@ from wakelog.cli.options import force_option
 from wakelog.cli.output import STDOUT, writing_to
 from wakelog.cli.render.results import plain
 from wakelog.cli.shell_completion import complete_session
-from wakelog.cli.text import inert_json, pluralize
+from wakelog.cli.text import inert_json
 from wakelog.evidence.key_source import read_public_key
 from wakelog.exporters.audit_page import audit_html, audit_markdown
 from wakelog.maintenance.audit_report import AuditCase, AuditReport, audit_report, read_case, write_bundles
+from wakelog.model.short_text import pluralize
 
 
 @click.command("audit")

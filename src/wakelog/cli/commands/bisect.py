@@ -25,9 +25,10 @@ from wakelog.cli.output import writing
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import inert_line, pluralize
+from wakelog.cli.text import inert_line
 from wakelog.config.folders import data_folder
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 from wakelog.session.bisection import Bisected, Bisection, BisectPoint, Mark
 
@@ -86,8 +87,8 @@ def _add_verdict(verdict: Mark, text: str) -> None:
         return _answer(ctx, ctx.store.resume(search.session), search)
 
 
-_add_verdict("good", "Mark the point to test as good, and go on.")
-_add_verdict("bad", "Mark the point to test as bad, and go on.")
+_add_verdict("good", "Mark the point to test as good, and continue.")
+_add_verdict("bad", "Mark the point to test as bad, and continue.")
 _add_verdict("skip", "Skip a point that cannot be tested. Another one near it is next.")
 
 
@@ -160,9 +161,9 @@ def _test(
         folder = Path(name)
         files = folder / "files"
         files.mkdir()
-        done = session.files.checkout(point.seq, files)
-        if done.missing and in_files and not ctx.quiet:
-            ctx.warn(f"{len(done.missing)} files at {point.place} could not be written: {done.missing[0][1]}")
+        checkout = session.files.checkout(point.seq, files)
+        if checkout.missing and in_files and not ctx.quiet:
+            ctx.warn(f"{len(checkout.missing)} files at {point.place} could not be written: {checkout.missing[0][1]}")
         state = msgspec.json.encode(session.log.state(point.seq) if point.seq else {})
         (folder / "state.json").write_bytes(state)
         words = list(command)
@@ -192,7 +193,7 @@ def _test(
 def _answer(ctx: CommandContext, session: Session[Any], search: Bisection) -> int:
     """Answers with the next point to test, or the result. Exit code 1 if the first bad turn cannot be determined."""
     point = search.next
-    found = session.history.end_bisect(search) if point is None else None
+    bisection = session.history.end_bisect(search) if point is None else None
     data = {
         "session": session.id,
         "name": session.name,
@@ -201,17 +202,17 @@ def _answer(ctx: CommandContext, session: Session[Any], search: Bisection) -> in
         "good": search.good,
         "bad": search.bad,
         "judged": search.judged,
-        "first_bad": found and found.first_bad,
-        "suspects": found.suspects if found else [],
-        "change": (found and found.change) or None,
+        "first_bad": bisection and bisection.first_bad,
+        "suspects": bisection.suspects if bisection else [],
+        "change": (bisection and bisection.change) or None,
     }
 
     def human() -> None:
         if point is not None:
             steps = pluralize(search.left.bit_length(), "step")
             ctx.say(f"{search.left} to test, about {steps}. Next: {handle(session)}{_at(point)}")
-        elif found is not None:
-            _show(ctx, session, found)
+        elif bisection is not None:
+            _show(ctx, session, bisection)
 
     ctx.answer("bisect", data, human)
     if point is not None:
@@ -219,25 +220,25 @@ def _answer(ctx: CommandContext, session: Session[Any], search: Bisection) -> in
         ctx.suggest(f"wakelog state --at {place}", "wakelog bisect good|bad|skip", "wakelog bisect run CMD")
     else:
         ctx.suggest("wakelog bisect reset")
-    return NO if found is not None and found.first_bad is None else 0
+    return NO if bisection is not None and bisection.first_bad is None else 0
 
 
 def _at(point: BisectPoint) -> str:
     return point.place if point.place.startswith("@") else f"@{point.place}"
 
 
-def _show(ctx: CommandContext, session: Session[Any], found: Bisected) -> None:
-    if found.first_bad is None or found.change is None:
-        places = ", ".join(point.place for point in found.suspects)
+def _show(ctx: CommandContext, session: Session[Any], bisection: Bisected) -> None:
+    if bisection.first_bad is None or bisection.change is None:
+        places = ", ".join(point.place for point in bisection.suspects)
         ctx.say(f"The first bad one is one of {places}; the points between could not be tested.")
         return
-    bad = found.first_bad
+    bad = bisection.first_bad
     ctx.say(ctx.style(f"{handle(session)}{_at(bad)} is the first bad one", bold=True) + f"  (e{bad.seq})")
     if bad.turn:
-        asked = next((e for e in session.events(turn=bad.turn, kind="turn.started")), None)
-        if asked is not None and isinstance(asked.body.get("input"), str):
-            ctx.say(f"  asked     {inert_line(asked.body['input'])[:200]}")
-    lines = list(change_lines(ctx, found.change, {}, indent="  "))
+        entry = next((e for e in session.events(turn=bad.turn, kind="turn.started")), None)
+        if entry is not None and isinstance(entry.body.get("input"), str):
+            ctx.say(f"  asked     {inert_line(entry.body['input'])[:200]}")
+    lines = list(change_lines(ctx, bisection.change, {}, indent="  "))
     ctx.say_all(lines or ["  it changed nothing in the state"])
 
 

@@ -6,9 +6,9 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import place_argument
-from wakelog.cli.places import Place
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.table import say_table
+from wakelog.cli.selectors import Place
 from wakelog.cli.shell_completion import complete_checkpoint
 from wakelog.cli.text import inert_line
 from wakelog.errors import InvalidInputError

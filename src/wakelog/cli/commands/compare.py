@@ -9,7 +9,6 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
-from wakelog.cli.places import find_span
 from wakelog.cli.render.comparison import (
     divergence_lines,
     end_lines,
@@ -23,13 +22,15 @@ from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Row, lay_out
 from wakelog.cli.render.values import text_of
+from wakelog.cli.selectors import find_span
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import count, duration, fit, glyph, inert_line, money, pluralize, width
+from wakelog.cli.text import count, duration, fit, glyph, inert_line, money, width
 from wakelog.compare.comparison import Comparison, Pair
 from wakelog.compare.trajectory import Course
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
 from wakelog.model.names import unquoted_name
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.store import open as open_store
@@ -58,8 +59,8 @@ def compare_command(ctx: CommandContext, sides: tuple[str, ...], other: str, eve
     """
     store = open_store(other, create=False) if other else None
     try:
-        found, logs = _compare(ctx, sides, store)
-        return _answer(ctx, found, logs, everything=everything, exit_code=exit_code)
+        comparison, logs = _compare(ctx, sides, store)
+        return _answer(ctx, comparison, logs, everything=everything, exit_code=exit_code)
     finally:
         if store is not None:
             store.close()
@@ -99,12 +100,12 @@ def _compare_attempts(
 ) -> tuple[Comparison, list[Log]]:
     """Compares the attempts at a turn, those of forks included."""
     try:
-        found = session.history.compare(spot)
+        comparison = session.history.compare(spot)
     except InvalidInputError as exc:
         if exc.kind != "nothing-to-compare":
             raise
         raise _nothing_to_compare(otherwise) from exc
-    return found, [_log(ctx, session, course) for course in found.courses]
+    return comparison, [_log(ctx, session, course) for course in comparison.courses]
 
 
 def _log(ctx: CommandContext, session: Session[Any], course: Course) -> Log:
@@ -178,16 +179,16 @@ def attempts_command(ctx: CommandContext, words: tuple[str, ...], everything: bo
         return _pick(ctx, session, first, yes)
     turn = _turn_at(session, first)
     try:
-        found = session.history.attempts(turn, forks=True)
+        courses = session.history.attempts(turn, forks=True)
     except NotFoundError:
         if turn is not None:
             find_span(session, f"@{turn}")  # its error suggests what is near
         raise
-    turn = found[0].turn
+    turn = courses[0].turn
     if verbs != ["diff"]:
-        return _list(ctx, session, turn, found)
+        return _list(ctx, session, turn, courses)
     one = f"@{turn} of {session} has one attempt: there is nothing to compare"
-    if len(found) < 2:
+    if len(courses) < 2:
         raise _nothing_to_compare(one, f"wakelog show {handle(session)}@{turn}")
     return _answer(ctx, *_compare_attempts(ctx, session, f"@{turn}", one), everything=everything)
 
@@ -261,13 +262,13 @@ def _row(session: Session[Any], course: Course) -> Row:
 
 def _difference(log: Log, course: Course, pair: Pair) -> str:
     """Where an attempt first differs from the first one."""
-    found = pair.divergence
-    if found is None:
+    divergence = pair.divergence
+    if divergence is None:
         return "the same, step by step"
-    if found.b is None:
-        return f"ended after {found.same_before} same steps"
-    what = "" if found.what == ("step",) else f" ({', '.join(found.what)})"
-    return f"differs from step {found.b + 1} on{what}: {step_text(log, course.steps[found.b])}"
+    if divergence.b is None:
+        return f"ended after {divergence.same_before} same steps"
+    what = "" if divergence.what == ("step",) else f" ({', '.join(divergence.what)})"
+    return f"differs from step {divergence.b + 1} on{what}: {step_text(log, course.steps[divergence.b])}"
 
 
 # Picking an attempt

@@ -12,7 +12,7 @@ from wakelog.cli.render.table import say_table
 from wakelog.cli.shell_completion import complete_setting
 from wakelog.cli.text import inert_line
 from wakelog.config import settings as config
-from wakelog.config.edit import write_setting
+from wakelog.config.settings import write_setting
 
 
 @click.group("config", invoke_without_command=True)
@@ -39,12 +39,12 @@ def list_settings(ctx: CommandContext, show_origin: bool = False) -> None:
     Example:
       wakelog config list --show-origin
     """
-    found = list(config.load().values())
-    data = [{**msgspec.to_builtins(f), "about": config.SETTINGS[f.key].doc} for f in found]
+    settings = list(config.load().values())
+    data = [{**msgspec.to_builtins(f), "about": config.SETTINGS[f.key].doc} for f in settings]
 
     def human() -> None:
         rows = []
-        for setting in found:
+        for setting in settings:
             origin = " ".join(filter(None, (setting.origin, setting.where))) if show_origin else ""
             about = "" if show_origin else config.SETTINGS[setting.key].doc
             rows.append((setting.key, _value_text(ctx, setting), origin, about))
@@ -64,8 +64,8 @@ def get(ctx: CommandContext, key: str) -> None:
     """
     if key not in config.SETTINGS:
         config.check(key, "", "config get")
-    found = config.load()[key]
-    ctx.answer("config-value", msgspec.to_builtins(found), _value_text(ctx, found))
+    setting = config.load()[key]
+    ctx.answer("config-value", msgspec.to_builtins(setting), _value_text(ctx, setting))
 
 
 @config_command.command("set")
@@ -88,13 +88,13 @@ def set_value(ctx: CommandContext, key: str, value: str, where: str | None) -> N
         file = Path.cwd() / config.PROJECT_FILE
     else:
         file = project if project is not None and where != "user" else config.user_file()
-    stored = write_setting(file, key, value)
+    setting = write_setting(file, key, value)
     now = config.load()[key]
     overridden = now.origin == "environment" or (now.where and Path(now.where) != file)
-    data = {"key": key, "value": stored, "file": str(file), "in_force": not overridden}
+    data = {"key": key, "value": setting, "file": str(file), "in_force": not overridden}
 
     def human() -> None:
-        ctx.say(f"{key} = {inert_line(str(stored).lower() if isinstance(stored, bool) else str(stored))}  in {file}")
+        ctx.say(f"{key} = {inert_line(str(setting).lower() if isinstance(setting, bool) else str(setting))}  in {file}")
         if overridden:
             ctx.say(f"  not in force: {now.where} says {inert_line(str(now.value))}")
 
@@ -121,7 +121,7 @@ def path(ctx: CommandContext) -> None:
     ctx.answer("config-path", data, human)
 
 
-def _value_text(ctx: CommandContext, found: config.SettingValue) -> str:
-    if found.key == "store.path" and not found.value:
+def _value_text(ctx: CommandContext, setting: config.SettingValue) -> str:
+    if setting.key == "store.path" and not setting.value:
         return ctx.url
-    return str(found.value).lower() if isinstance(found.value, bool) else str(found.value)
+    return str(setting.value).lower() if isinstance(setting.value, bool) else str(setting.value)

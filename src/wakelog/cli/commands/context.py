@@ -33,8 +33,8 @@ from wakelog.context.brief import DEFAULT_BUDGET
 from wakelog.context.compaction import Summary
 from wakelog.context.handles import Evicted
 from wakelog.context.items import Item
+from wakelog.context.provider_formats import Shape
 from wakelog.context.recorded_window import RecordedWindow, WindowChange
-from wakelog.context.shapes import Shape
 from wakelog.context.window_look import WindowLook
 from wakelog.session import Session
 
@@ -74,10 +74,10 @@ shape_of(
 
 def say_look(ctx: CommandContext, session: Session[Any], look: WindowLook) -> None:
     """Prints a window: its headline, its items in order, and what was evicted."""
-    seen = look.seen
-    ctx.say(f"  {fit(_headline(seen), ctx.columns - 2)}")
+    window = look.seen
+    ctx.say(f"  {fit(_headline(window), ctx.columns - 2)}")
     of = f" of {count(look.budget)}" if look.budget else ""
-    facts = join_facts([f"{len(seen.items)} items", f"{count(look.tokens)}{of} tokens (estimate)"])
+    facts = join_facts([f"{len(window.items)} items", f"{count(look.tokens)}{of} tokens (estimate)"])
     ctx.say(f"  {facts}")
     if look.trust != "trusted":
         words = f"{glyph('warn')} exposure: {look.trust}" + (f", {look.source}" if look.source else "")
@@ -86,27 +86,27 @@ def say_look(ctx: CommandContext, session: Session[Any], look: WindowLook) -> No
     rows: list[Row] = []
     if look.known:
         parts = [line[3:] for line in look.known.splitlines() if line.startswith("## ")]
-        tokens = look.tokens - sum(item.tokens for item in seen.items)
+        tokens = look.tokens - sum(item.tokens for item in window.items)
         rows.append(("", "", "", "known", count(tokens), Cell(", ".join(parts).lower(), {"dim": True}), ""))
-    rows += [_row(item, "+" if item.key in entered else "") for item in seen.items[-_MAX_ITEMS:]]
+    rows += [_row(item, "+" if item.key in entered else "") for item in window.items[-_MAX_ITEMS:]]
     if look.moved:
         rows += [_row(left.item, glyph("minus"), left.how) for left in look.moved.left]
-    if len(seen.items) > _MAX_ITEMS:
-        ctx.remark(f"  {len(seen.items) - _MAX_ITEMS:,} older items (--json shows all)")
+    if len(window.items) > _MAX_ITEMS:
+        ctx.remark(f"  {len(window.items) - _MAX_ITEMS:,} older items (--json shows all)")
     say_table(ctx, _COLUMNS, rows)
     if look.moved:
         since = f"since the model call at e{look.moved.before}" if look.moved.before else "since the beginning"
         ctx.remark(f"  {since}: {len(look.moved.entered)} entered, {len(look.moved.left)} left")
-    _say_evicted(ctx, session, seen)
+    _say_evicted(ctx, session, window)
 
 
-def _headline(seen: RecordedWindow) -> str:
-    if not seen.call:
-        return f"what a model would be shown at e{seen.at}"
-    who = fit(seen.model, 40) or "the model"
-    if seen.recorded:
-        return f"what {who} was shown at e{seen.call}, as recorded"
-    return f"what {who} would have been offered at e{seen.call}; what it was shown is not recorded"
+def _headline(window: RecordedWindow) -> str:
+    if not window.call:
+        return f"what a model would be shown at e{window.at}"
+    who = fit(window.model, 40) or "the model"
+    if window.recorded:
+        return f"what {who} was shown at e{window.call}, as recorded"
+    return f"what {who} would have been offered at e{window.call}; what it was shown is not recorded"
 
 
 def _row(item: Item, sign: str, how: str = "") -> Row:
@@ -127,19 +127,19 @@ def _row(item: Item, sign: str, how: str = "") -> Row:
     )
 
 
-def _say_evicted(ctx: CommandContext, session: Session[Any], seen: RecordedWindow) -> None:
-    if not seen.evicted:
+def _say_evicted(ctx: CommandContext, session: Session[Any], window: RecordedWindow) -> None:
+    if not window.evicted:
         return
-    ctx.say(f"not in it ({len(seen.evicted)})")
-    for item in seen.evicted[-12:]:
+    ctx.say(f"not in it ({len(window.evicted)})")
+    for item in window.evicted[-12:]:
         key, size = item.key, f"{count(item.tokens)} tokens" if item.tokens else ""
         if item.what == "compaction":
             key = f"e{item.first}..e{item.last}"
             size = f"summarised in e{item.handle} (wakelog expand {handle(session)}@e{item.handle})"
         key = fit(key, 30)
         ctx.say(f"  {ctx.style(key, fg='cyan')}  {fit(size, ctx.columns - width(key) - 4)}".rstrip())
-    if len(seen.evicted) > 12:
-        ctx.remark(f"  {len(seen.evicted) - 12} more (wakelog state /evicted_keys -s {handle(session)})")
+    if len(window.evicted) > 12:
+        ctx.remark(f"  {len(window.evicted) - 12} more (wakelog state /evicted_keys -s {handle(session)})")
 
 
 @click.command("context")
@@ -215,7 +215,7 @@ def compact_command(ctx: CommandContext, where: str, summary: str, file: IO[str]
 
 
 def _list(ctx: CommandContext, session: Session[Any]) -> None:
-    found = session.context.compactions()
+    summaries = session.context.compactions()
 
     def human() -> None:
         rows = [
@@ -225,11 +225,11 @@ def _list(ctx: CommandContext, session: Session[Any]) -> None:
                 clock(c.at, utc=ctx.utc),
                 (f"{glyph('warn')} {c.source or c.trust}: " if c.trust != "trusted" else "") + text_of(c.summary)[:400],
             )
-            for c in found
+            for c in summaries
         ]
         say_table(ctx, "event | replaces | when -2 | summary 20", rows, none="nothing is compacted")
 
-    data = {**identity(session), "compactions": [_plain(c) for c in found]}
+    data = {**identity(session), "compactions": [_plain(c) for c in summaries]}
     ctx.answer("compact", data, human)
 
 

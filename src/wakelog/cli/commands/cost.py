@@ -11,11 +11,11 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import limit_option, place_argument, session_argument, why_option
-from wakelog.cli.places import find_time
 from wakelog.cli.render.money import group_namer, plain_money, say_sums
 from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle, identity, plain_budget, title
 from wakelog.cli.render.table import Cell, Column, columns_of, lay_out
+from wakelog.cli.selectors import find_time
 from wakelog.cli.text import count, duration, inert_line, money
 from wakelog.errors import InvalidInputError
 from wakelog.index.costs import BY, LABEL
@@ -56,11 +56,11 @@ def budget_lines(ctx: CommandContext, session: Session[Any]) -> Iterator[str]:
 
 def plain_uses(session: Session[Any]) -> dict[str, Any]:
     """The budget as JSON: amounts, percentages, and the limits that are reached."""
-    found = session.budget.spent()
+    uses = session.budget.spent()
     return {
         "budget": plain_budget(session.log.part("budget")),
-        "percent": {use.unit: use.percent for use in found},
-        "reached": [use.unit for use in found if use.is_reached],
+        "percent": {use.unit: use.percent for use in uses},
+        "reached": [use.unit for use in uses if use.is_reached],
     }
 
 
@@ -184,8 +184,8 @@ def _find_turns(ctx: CommandContext, selector: str) -> tuple[Session[Any] | None
     session = where.session
     if not where.text:
         return session, None
-    found = where.span
-    low, high = (session.log.entry(max(1, seq)).header.turn for seq in (found.first, found.last))
+    extent = where.span
+    low, high = (session.log.entry(max(1, seq)).header.turn for seq in (extent.first, extent.last))
     if not low or not high:
         raise InvalidInputError(
             f"{selector!r} does not name turns", kind="bad-selector", hint="costs are counted by turn: fix-bug@3..@7"

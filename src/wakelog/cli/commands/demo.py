@@ -13,10 +13,10 @@ from wakelog.cli.commands.ui import check_page, open_page
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.demo import DAY_US, DEMOS, BuiltDemo, build, refuse_own_sessions
 from wakelog.cli.output import Progress
-from wakelog.cli.places import find_time
+from wakelog.cli.selectors import find_time
 from wakelog.cli.shell_completion import complete_demo
-from wakelog.cli.text import pluralize
 from wakelog.errors import NotFoundError
+from wakelog.model.short_text import pluralize
 from wakelog.store import open as open_store
 
 FOLDER = "wakelog-demo"

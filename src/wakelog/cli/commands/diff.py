@@ -13,19 +13,20 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import place_argument
-from wakelog.cli.places import Place, find_place, find_span
 from wakelog.cli.render.changes import FileLines, change_lines, count_by_sign
 from wakelog.cli.render.insight import WHY, derive_insight, insight_lines
 from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Row, say_table
+from wakelog.cli.selectors import Place, find_place, find_span
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import age, fit, glyph, inert_line, name_some, pluralize
+from wakelog.cli.text import age, fit, glyph, inert_line, name_some
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.insight.items import Insight
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 from wakelog.session.run_diff import are_runs
 from wakelog.timeline.files import ChangedFile, ChangedFiles
@@ -122,34 +123,34 @@ def diff_command(
             raise click.UsageError("--files compares files: KEY and --patch are about the state")
         return _diff_files(ctx, pair, paths, stat, exit_code)
     a, b = pair.a, pair.b
-    found = a.session.diff(a.seq, b.seq, other=b.session)
+    diff = a.session.diff(a.seq, b.seq, other=b.session)
     if key:
-        found = _keep_below(found, key)
+        diff = _keep_below(diff, key)
     if patch and ctx.is_for_people:
-        ctx.print_json(found.patch)
+        ctx.print_json(diff.patch)
     else:
         turns = _turns(pair) if not key else -1
         insight = derive_insight(a.session, f"e{a.seq + 1}..e{b.seq}") if 0 <= turns <= DERIVED_TURNS_MAX else None
-        ctx.answer("diff", _plain(pair, found, insight), lambda: _show(ctx, pair, found, stat, turns, insight, key))
-        _suggest(ctx, pair, found)
-    return NO if exit_code and (found.changes or found.patch) else 0
+        ctx.answer("diff", _plain(pair, diff, insight), lambda: _show(ctx, pair, diff, stat, turns, insight, key))
+        _suggest(ctx, pair, diff)
+    return NO if exit_code and (diff.changes or diff.patch) else 0
 
 
 def _diff_files(ctx: CommandContext, pair: _Pair, paths: list[str], stat: bool, exit_code: bool) -> int:
     from wakelog.cli.render.files import diff_lines, stat_lines
 
-    found = pair.a.session.files.diff(pair.a.seq, pair.b.seq, other=pair.b.session, paths=paths)
+    diffs = pair.a.session.files.diff(pair.a.seq, pair.b.seq, other=pair.b.session, paths=paths)
 
     def show() -> None:
         _say_heading(ctx, pair)
-        if not found:
+        if not diffs:
             ctx.say("no change of a file was recorded")
-        ctx.say_all(stat_lines(ctx, found) if stat and found else ())
-        for diff in found if not stat else ():
+        ctx.say_all(stat_lines(ctx, diffs) if stat and diffs else ())
+        for diff in diffs if not stat else ():
             ctx.say_all(diff_lines(ctx, diff))
 
-    ctx.answer("file-diff", {"a": pair.a.plain(), "b": pair.b.plain(), "files": found}, show)
-    return NO if exit_code and found else 0
+    ctx.answer("file-diff", {"a": pair.a.plain(), "b": pair.b.plain(), "files": diffs}, show)
+    return NO if exit_code and diffs else 0
 
 
 def _split_arguments(places: tuple[str, ...]) -> tuple[str, list[str]]:
@@ -175,14 +176,14 @@ def _pair(a: Place, b: Place | None = None) -> _Pair:
     return _Pair(_Point.at(a.session, first), _Point.at(other, last))
 
 
-def _keep_below(found: TurnDiff, key: str) -> TurnDiff:
+def _keep_below(diff: TurnDiff, key: str) -> TurnDiff:
     """The diff with only the changes below, at or above a key."""
 
     def near(pointer: str) -> bool:
         return pointer == key or pointer.startswith(key + "/") or key.startswith(pointer + "/")
 
-    changes = tuple(c for c in found.changes if near(c.pointer))
-    return msgspec.structs.replace(found, changes=changes, patch=[op for op in found.patch if near(op["path"])])
+    changes = tuple(c for c in diff.changes if near(c.pointer))
+    return msgspec.structs.replace(diff, changes=changes, patch=[op for op in diff.patch if near(op["path"])])
 
 
 def _file_lines(pair: _Pair) -> FileLines:
@@ -212,31 +213,31 @@ def _turns(pair: _Pair) -> int:
     return pair.b.turn - pair.a.turn if pair.in_one_session and pair.b.seq > pair.a.seq else -1
 
 
-def _plain(pair: _Pair, found: TurnDiff, insight: Insight | None) -> dict[str, Any]:
+def _plain(pair: _Pair, diff: TurnDiff, insight: Insight | None) -> dict[str, Any]:
     return {
         "a": pair.a.plain(),
         "b": pair.b.plain(),
-        "changes": found.changes,
-        "decisions": found.decisions,
-        "patch": found.patch,
-        "first_call": plain(found.first_call),
+        "changes": diff.changes,
+        "decisions": diff.decisions,
+        "patch": diff.patch,
+        "first_call": plain(diff.first_call),
         "derived": [item for item in insight.items if item.kind in WHY] if insight else [],
     }
 
 
 def _show(
-    ctx: CommandContext, pair: _Pair, found: TurnDiff, stat: bool, turns: int, insight: Insight | None, key: str
+    ctx: CommandContext, pair: _Pair, diff: TurnDiff, stat: bool, turns: int, insight: Insight | None, key: str
 ) -> None:
     _say_heading(ctx, pair)
     if not stat and _are_runs(pair):
         _say_runs(ctx, pair)
-    if not found.changes:
+    if not diff.changes:
         ctx.say(f"no change at or below {inert_line(key)}" if key else "no change")
     elif stat:
-        for part in dict.fromkeys(c.part for c in found.changes):
-            ctx.say(f"  {part:<12}{count_by_sign(found.of(part))}")
+        for part in dict.fromkeys(c.part for c in diff.changes):
+            ctx.say(f"  {part:<12}{count_by_sign(diff.of(part))}")
     else:
-        ctx.say_all(change_lines(ctx, found, _file_lines(pair)))
+        ctx.say_all(change_lines(ctx, diff, _file_lines(pair)))
     if insight and not stat:
         ctx.say_all(insight_lines(ctx, insight, WHY, files=False))
     if turns > DERIVED_TURNS_MAX and not stat:
@@ -268,9 +269,9 @@ def _say_heading(ctx: CommandContext, pair: _Pair) -> None:
     ctx.say(ctx.style(fit(heading, ctx.columns), bold=True))
 
 
-def _suggest(ctx: CommandContext, pair: _Pair, found: TurnDiff) -> None:
+def _suggest(ctx: CommandContext, pair: _Pair, diff: TurnDiff) -> None:
     name = handle(pair.b.session)
-    seqs = [c.writer.seq for c in found.changes if c.writer and c.part in ("decisions", "data")]
+    seqs = [c.writer.seq for c in diff.changes if c.writer and c.part in ("decisions", "data")]
     if _are_runs(pair):
         ctx.suggest(f"wakelog compare {handle(pair.a.session)} {name}")
         return
@@ -300,20 +301,20 @@ def files_command(ctx: CommandContext, where: str, last: int) -> None:
     """
     place = ctx.place(where)
     session = place.session
-    found = session.files.modified(last, at=place.seq)
-    data = {**identity(session), "turns": found.turns, "files": found.files}
+    files = session.files.modified(last, at=place.seq)
+    data = {**identity(session), "turns": files.turns, "files": files.files}
 
     def human() -> None:
-        ctx.say(f"{title(ctx, session)}  {_about(found, last)}")
-        say_table(ctx, _COLUMNS, [_row(ctx, file) for file in found.files])
-        if last and (others := _others(session, found, place.seq)):
+        ctx.say(f"{title(ctx, session)}  {_about(files, last)}")
+        say_table(ctx, _COLUMNS, [_row(ctx, file) for file in files.files])
+        if last and (others := _others(session, files, place.seq)):
             ctx.remark(f"{others} (--last 0 shows all)")
         if by_subagents := _of_subagents(ctx, session):
             ctx.remark(by_subagents)
 
-    ctx.answer("files", data, human, records=({"session": session.id, **plain(file)} for file in found.files))
-    if found.files:
-        ctx.suggest(f"wakelog show -s {handle(session)} e{found.files[0].seq}", f"wakelog diff {handle(session)} -- .")
+    ctx.answer("files", data, human, records=({"session": session.id, **plain(file)} for file in files.files))
+    if files.files:
+        ctx.suggest(f"wakelog show -s {handle(session)} e{files.files[0].seq}", f"wakelog diff {handle(session)} -- .")
 
 
 def _others(session: Session[Any], found: ChangedFiles, at: Seq | None) -> str:

@@ -17,7 +17,7 @@ import msgspec
 import wakelog
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import NO
-from wakelog.cli.text import age, inert_line, name_some, pluralize, size
+from wakelog.cli.text import age, inert_line, name_some, size
 from wakelog.config import settings as config
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.hooks.agents import AGENTS, project_root
@@ -27,6 +27,7 @@ from wakelog.hooks.spool_files import read_gaps, waiting_bytes
 from wakelog.maintenance.byte_sizes import INDEX_FILE, file_bytes, index_fault
 from wakelog.maintenance.check import StoreCheck, encryption_check, version_check
 from wakelog.model.records import Head
+from wakelog.model.short_text import pluralize
 from wakelog.native import IN_USE
 from wakelog.store import Store
 from wakelog.store.url import chosen_url, user_store
@@ -58,8 +59,8 @@ def installation() -> Iterator[StoreCheck]:
     yield StoreCheck("core", "ok", IN_USE)
     yield StoreCheck("sqlite", "ok", f"{apsw.sqlite_lib_version()} through apsw {apsw.apsw_version()}")
     try:
-        found = config.load()
-        files = sorted({f.where for f in found.values() if f.origin in ("project", "user")})
+        results = config.load()
+        files = sorted({f.where for f in results.values() if f.origin in ("project", "user")})
         yield StoreCheck("settings", "ok", ", ".join(files) or "defaults only")
     except WakelogError as exc:
         yield StoreCheck("settings", "fail", exc.message, exc.hint)
@@ -232,12 +233,12 @@ def _show(ctx: CommandContext, checks: list[StoreCheck]) -> None:
 def capture_checks() -> Iterator[StoreCheck]:
     """Checks each agent that is enabled or was used here, and what hooks recorded that is not in a store."""
     try:
-        found = list(capture_health(project_root()))
+        checks = list(capture_health(project_root()))
     except WakelogError as exc:
         yield StoreCheck("hooks", "fail", exc.message, exc.hint)
         return
     now = time.time_ns() // 1000
-    for agent in found:
+    for agent in checks:
         yield _check_agent(agent, now)
     if others := other_transcripts():
         words = " · ".join(f"{title} {count:,}" for title, count in others)
@@ -245,7 +246,7 @@ def capture_checks() -> Iterator[StoreCheck]:
     waiting = waiting_bytes()
     if waiting > BIG_SPOOL:
         yield StoreCheck("spool", "warn", f"{size(waiting)} wait to be imported", "wakelog hook --drain says why")
-    elif waiting or any(agent.is_enabled for agent in found):
+    elif waiting or any(agent.is_enabled for agent in checks):
         yield StoreCheck("spool", "ok", f"{size(waiting)} wait to be imported" if waiting else "empty")
     gaps = read_gaps()
     if gaps.count:
@@ -254,24 +255,24 @@ def capture_checks() -> Iterator[StoreCheck]:
         yield StoreCheck("gaps", "warn", lost, f"when you have seen to it: rm {gaps_file()}")
 
 
-def _check_agent(found: CaptureHealth, now: int) -> StoreCheck:
-    agent = AGENTS[found.agent]
-    files = f"{pluralize(found.transcripts, 'transcript')} on this machine"
-    if found.trouble:
-        return StoreCheck(found.agent, "warn", found.trouble, "correct the file")
-    if not found.is_enabled:
-        return StoreCheck(found.agent, "ok", f"not recorded by hooks; {files}", f"wakelog enable {found.agent}")
-    where = f"hooks in {', '.join(found.files)}"
-    if found.switched_off:
-        problem = f"{where}, but {found.switched_off} switches all hooks off"
-        return StoreCheck(found.agent, "warn", problem, "switch them on there")
-    if found.bad_command:
-        problem = f"{where}, but {found.bad_command} is not there"
-        return StoreCheck(found.agent, "fail", problem, f"wakelog enable {found.agent}")
-    if found.missing:
-        problem = f"{where}, without {', '.join(found.missing)}"
-        return StoreCheck(found.agent, "warn", problem, f"wakelog enable {found.agent}")
-    if not found.last_heard_us:
+def _check_agent(health: CaptureHealth, now: int) -> StoreCheck:
+    agent = AGENTS[health.agent]
+    files = f"{pluralize(health.transcripts, 'transcript')} on this machine"
+    if health.trouble:
+        return StoreCheck(health.agent, "warn", health.trouble, "correct the file")
+    if not health.is_enabled:
+        return StoreCheck(health.agent, "ok", f"not recorded by hooks; {files}", f"wakelog enable {health.agent}")
+    where = f"hooks in {', '.join(health.files)}"
+    if health.switched_off:
+        problem = f"{where}, but {health.switched_off} switches all hooks off"
+        return StoreCheck(health.agent, "warn", problem, "switch them on there")
+    if health.bad_command:
+        problem = f"{where}, but {health.bad_command} is not there"
+        return StoreCheck(health.agent, "fail", problem, f"wakelog enable {health.agent}")
+    if health.missing:
+        problem = f"{where}, without {', '.join(health.missing)}"
+        return StoreCheck(health.agent, "warn", problem, f"wakelog enable {health.agent}")
+    if not health.last_heard_us:
         fix = agent.after or f"start a session; if this stays, see whether hooks are switched off in {agent.title}"
-        return StoreCheck(found.agent, "warn", f"{where}, never heard from; {files}", fix)
-    return StoreCheck(found.agent, "ok", f"{where}, last heard {age(found.last_heard_us, now)}; {files}")
+        return StoreCheck(health.agent, "warn", f"{where}, never heard from; {files}", fix)
+    return StoreCheck(health.agent, "ok", f"{where}, last heard {age(health.last_heard_us, now)}; {files}")

@@ -14,10 +14,11 @@ from wakelog.cli.options import all_sessions_option, session_argument, yes_optio
 from wakelog.cli.output import Progress
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import inert_line, name_some, pluralize
+from wakelog.cli.text import inert_line, name_some
 from wakelog.errors import InvalidInputError
 from wakelog.model.events import REMOVAL_KINDS
 from wakelog.model.ids import SessionId
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 from wakelog.store.erasure import (
     Erasure,
@@ -54,14 +55,14 @@ def erase_command(
     session, targets, skipped = _targets(ctx, selectors)
     dependents = followers(session.log, targets) if cascade and targets else []
     seqs = _by_holder(session, targets, dependents)
-    found = erase_all(ctx.store, [session.log], seqs, dry_run=True)
+    erasure = erase_all(ctx.store, [session.log], seqs, dry_run=True)
     if ctx.is_for_people:
         _show(ctx, session, targets, dependents, skipped)
-        _show_reach(ctx, session, seqs, found)
+        _show_reach(ctx, session, seqs, erasure)
     done = bool(targets) and not dry_run
     if done:
-        ctx.confirm(f"Erase {_count(found)} for good?", yes=yes)
-        found = erase_all(ctx.store, [session.log], seqs, why=why, by="wakelog erase")
+        ctx.confirm(f"Erase {_count(erasure)} for good?", yes=yes)
+        erasure = erase_all(ctx.store, [session.log], seqs, why=why, by="wakelog erase")
     data = {
         "session": session.id,
         "name": session.name,
@@ -69,43 +70,43 @@ def erase_command(
         "cascade": msgspec.to_builtins(dependents),
         "passed_over": [{"seq": seq, "why": reason} for seq, reason in skipped.items()],
         "erased": done,
-        "changes": found.events,
-        "names": found.names,
-        "pending": found.pending,
+        "changes": erasure.events,
+        "names": erasure.names,
+        "pending": erasure.pending,
     }
-    ctx.answer("erase", data, lambda: _say_end(ctx, done, dry_run, found))
-    return PARTIAL if done and (skipped or found.pending) else 0
+    ctx.answer("erase", data, lambda: _say_end(ctx, done, dry_run, erasure))
+    return PARTIAL if done and (skipped or erasure.pending) else 0
 
 
-def say_left(ctx: CommandContext, found: Erasure) -> None:
+def say_left(ctx: CommandContext, erasure: Erasure) -> None:
     """Prints what an erasure leaves behind: names, and old bytes that somebody is still reading."""
-    if found.names:
-        ctx.say(f"  names stay: {inert_line(name_some(found.names, MAX_SHOWN))}")
+    if erasure.names:
+        ctx.say(f"  names stay: {inert_line(name_some(erasure.names, MAX_SHOWN))}")
         ctx.say("  if a name itself tells too much, only deleting the session removes it (wakelog delete)")
-    if found.pending:
-        ctx.say(f"{ctx.style('·', fg='yellow')} {inert_line(found.pending)}")
+    if erasure.pending:
+        ctx.say(f"{ctx.style('·', fg='yellow')} {inert_line(erasure.pending)}")
 
 
-def _count(found: Erasure) -> str:
-    return pluralize(sum(map(len, found.events.values())), "event")
+def _count(erasure: Erasure) -> str:
+    return pluralize(sum(map(len, erasure.events.values())), "event")
 
 
-def _say_end(ctx: CommandContext, done: bool, dry_run: bool, found: Erasure) -> None:
+def _say_end(ctx: CommandContext, done: bool, dry_run: bool, erasure: Erasure) -> None:
     if done:
-        ctx.say(f"Erased {_count(found)}; wakelog verify still holds.")
-        say_left(ctx, Erasure({}, (), found.pending))
+        ctx.say(f"Erased {_count(erasure)}; wakelog verify still holds.")
+        say_left(ctx, Erasure({}, (), erasure.pending))
     else:
         ctx.say("This was a dry run: nothing was erased." if dry_run else "Nothing to erase.")
 
 
-def _show_reach(ctx: CommandContext, session: Session[Any], seqs: dict[SessionId, list[int]], found: Erasure) -> None:
+def _show_reach(ctx: CommandContext, session: Session[Any], seqs: dict[SessionId, list[int]], erasure: Erasure) -> None:
     """Prints where else the content is erased: in forks, in sessions that adopted it, in events that repeat it."""
-    for other, changed in found.events.items():
+    for other, changed in erasure.events.items():
         extra = [f"e{seq}" for seq in changed if seq not in seqs.get(other, ())]
         if extra or other not in seqs:
             where = "here too" if other == session.id else f"in {inert_line(ctx.name_of(other))}"
             ctx.say(f"  {where}: {', '.join(extra[:MAX_SHOWN]) or 'its state'}{' …' if len(extra) > MAX_SHOWN else ''}")
-    say_left(ctx, found)
+    say_left(ctx, erasure)
 
 
 def _targets(
@@ -190,31 +191,31 @@ def redact_command(ctx: CommandContext, session: str, everything: bool, dry_run:
       wakelog redact --all --yes
     """
     sessions = [ctx.store.resume(h.session) for h in ctx.store.sessions()] if everything else [ctx.session(session)]
-    found = _scan(ctx, sessions)
+    secrets = _scan(ctx, sessions)
     if ctx.is_for_people:
-        _show_secrets(ctx, found)
-    done, left = bool(found) and not dry_run, Erasure({}, ())
+        _show_secrets(ctx, secrets)
+    done, erasure = bool(secrets) and not dry_run, Erasure({}, ())
     if done:
         seqs: dict[SessionId, list[int]] = {}
-        for secret in found:
+        for secret in secrets:
             seqs.setdefault(secret.session, []).append(secret.seq)
         refuse_any_held(ctx.store, seqs)  # before anybody is asked
-        ctx.confirm(f"Erase {len(found)} events for good?", yes=yes)
+        ctx.confirm(f"Erase {len(secrets)} events for good?", yes=yes)
         logs = [session.log for session in sessions]
-        left = erase_all(ctx.store, logs, seqs, why="a secret was found in it", by="wakelog redact")
-    facts = {"found": msgspec.to_builtins(found), "sessions": len(sessions), "erased": done}
-    data = {**facts, "names": left.names, "pending": left.pending}
-    ctx.answer("redact", data, lambda: _say_redacted(ctx, bool(found), len(sessions), left, dry_run))
+        erasure = erase_all(ctx.store, logs, seqs, why="a secret was found in it", by="wakelog redact")
+    facts = {"found": msgspec.to_builtins(secrets), "sessions": len(sessions), "erased": done}
+    data = {**facts, "names": erasure.names, "pending": erasure.pending}
+    ctx.answer("redact", data, lambda: _say_redacted(ctx, bool(secrets), len(sessions), erasure, dry_run))
 
 
-def _say_redacted(ctx: CommandContext, found: bool, sessions: int, left: Erasure, dry_run: bool) -> None:
+def _say_redacted(ctx: CommandContext, found: bool, sessions: int, erasure: Erasure, dry_run: bool) -> None:
     if not found:
         ctx.say(f"No secrets were found in {pluralize(sessions, 'session')}.")
     elif dry_run:
         ctx.say("This was a dry run: nothing was erased.")
     else:
-        ctx.say(f"Erased {_count(left)}. Change the secrets where they are used: they were stored in clear.")
-        say_left(ctx, left)
+        ctx.say(f"Erased {_count(erasure)}. Change the secrets where they are used: they were stored in clear.")
+        say_left(ctx, erasure)
 
 
 def _scan(ctx: CommandContext, sessions: list[Session[Any]]) -> list[FoundSecret]:
@@ -226,13 +227,13 @@ def _scan(ctx: CommandContext, sessions: list[Session[Any]]) -> list[FoundSecret
     return list(out.values())
 
 
-def _show_secrets(ctx: CommandContext, found: list[FoundSecret]) -> None:
+def _show_secrets(ctx: CommandContext, secrets: list[FoundSecret]) -> None:
     last = ""
-    for secret in found[:MAX_SECRETS]:
+    for secret in secrets[:MAX_SECRETS]:
         if secret.session != last:
             ctx.say(ctx.style(inert_line(ctx.name_of(secret.session)), bold=True))
             last = secret.session
         where = f"@{secret.turn}" if secret.turn else ""
         ctx.say(f"  e{secret.seq:<7}{where:<6}{secret.kind:<20}{inert_line(', '.join(secret.markers))}")
-    if len(found) > MAX_SECRETS:
-        ctx.say(f"  and {len(found) - MAX_SECRETS} more")
+    if len(secrets) > MAX_SECRETS:
+        ctx.say(f"  and {len(secrets) - MAX_SECRETS} more")

@@ -14,9 +14,9 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.options import force_option, place_argument
 from wakelog.cli.output import STDOUT, Progress, is_url, refuse_existing, writing, writing_to
-from wakelog.cli.places import Place
 from wakelog.cli.render.sessions import label
-from wakelog.cli.text import inert_line, name_some, pluralize, size
+from wakelog.cli.selectors import Place
+from wakelog.cli.text import inert_line, name_some, size
 from wakelog.errors import CorruptLogError
 from wakelog.exporters.claude_code_file import claude_code_file, session_id
 from wakelog.exporters.html_page import html_page
@@ -25,6 +25,7 @@ from wakelog.exporters.share_mask import MaskReview, ShareMask
 from wakelog.log.damage import Hole, OnHole
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
+from wakelog.model.short_text import pluralize
 
 FORMATS = ("bundle", "ndjson", "json", "md", "html", "openai", "claude-code", "pytest")
 READABLE = ("ndjson", "json", "md")
@@ -166,11 +167,11 @@ def _check_options(form: str, redact: bool, words: tuple[str, ...], dry_run: boo
 
 def _own_words(words: tuple[str, ...]) -> list[str]:
     """The words, with the name of a file replaced by its lines."""
-    found: list[str] = []
+    results: list[str] = []
     for word in words:
         path = Path(word)
-        found += path.read_text(encoding="utf-8").splitlines() if path.is_file() else [word]
-    return found
+        results += path.read_text(encoding="utf-8").splitlines() if path.is_file() else [word]
+    return results
 
 
 class _Export:
@@ -337,7 +338,7 @@ def say_review(ctx: CommandContext, review: MaskReview, *, dry_run: bool) -> Non
         return
     places = f"{pluralize(review.total, 'place')} in {pluralize(len(review.events), 'event')}"
     click.echo(f"{places} {verb}:", err=True)
-    for kind, found in sorted(review.kinds.items()):
-        shown = name_some([f"e{seq}" for seq in sorted(found)], MAX_MASKED, by=" ")
-        click.echo(f"  {_MASK_WORDS.get(kind, kind):<20} {sum(found.values()):>5}  {shown}", err=True)
+    for kind, results in sorted(review.kinds.items()):
+        shown = name_some([f"e{seq}" for seq in sorted(results)], MAX_MASKED, by=" ")
+        click.echo(f"  {_MASK_WORDS.get(kind, kind):<20} {sum(results.values()):>5}  {shown}", err=True)
     ctx.suggest("read the file before you share it: rules recognise formats, not meanings")

@@ -12,15 +12,16 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.options import place_argument, why_option, yes_option
-from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.sessions import handle, label, plain_move
+from wakelog.cli.selectors import refuse_if_moved
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import count, duration, glyph, inert_line, money, pluralize
+from wakelog.cli.text import count, duration, glyph, inert_line, money
 from wakelog.compare.adoption_preview import AdoptionPreview
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
 from wakelog.files.checkout import Worktree
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -71,14 +72,14 @@ def fork_command(ctx: CommandContext, selector: str, name: str, worktree: str | 
     return PARTIAL if made is not None and made.files.missing else 0
 
 
-def _worktree_lines(made: Worktree) -> Iterator[str]:
-    guess = "" if made.is_recorded else ", which is HEAD now: the session does not say where it started"
-    yield f"  worktree  {inert_line(made.folder)} at {made.commit[:10]}{guess}"
-    written, removed = len(made.files.written), len(made.files.removed)
+def _worktree_lines(worktree: Worktree) -> Iterator[str]:
+    guess = "" if worktree.is_recorded else ", which is HEAD now: the session does not say where it started"
+    yield f"  worktree  {inert_line(worktree.folder)} at {worktree.commit[:10]}{guess}"
+    written, removed = len(worktree.files.written), len(worktree.files.removed)
     yield f"  files     {written} as they were, {removed} removed"
-    for path, why in made.files.missing[:MAX_SHOWN]:
+    for path, why in worktree.files.missing[:MAX_SHOWN]:
         yield f"  not there {inert_line(path)}: {inert_line(why)}"
-    if (more := len(made.files.missing) - MAX_SHOWN) > 0:
+    if (more := len(worktree.files.missing) - MAX_SHOWN) > 0:
         yield f"            and {more} more"
 
 
@@ -160,8 +161,8 @@ def _show(ctx: CommandContext, session: Session[Any], fork: Session[Any], previe
         ctx.row("counts here", f"what the fork spent: {' · '.join(spent)}")
     effects = [f"{inert_line(e.tool)} ({e.effect}, {e.outcome})  e{e.seq}" for e in preview.effects]
     ctx.rows("outside", effects, MAX_SHOWN)
-    found = TurnDiff((session.id, preview.head), (fork.id, preview.at), preview.changes, [])
-    lines = list(change_lines(ctx, found, {}, indent="  ", is_move=True))
+    diff = TurnDiff((session.id, preview.head), (fork.id, preview.at), preview.changes, [])
+    lines = list(change_lines(ctx, diff, {}, indent="  ", is_move=True))
     ctx.say_all(lines[:MAX_SHOWN])
     if len(lines) > MAX_SHOWN:
         command = f"wakelog diff {handle(session)}@ {handle(fork)}@"

@@ -11,11 +11,12 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.output import Progress
 from wakelog.cli.render.table import say_table
-from wakelog.cli.text import age, inert_line, iso, pluralize, size
+from wakelog.cli.text import age, inert_line, iso, size
 from wakelog.config import settings as config
 from wakelog.config.amounts import parse_age, parse_size
 from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.maintenance.retention import Applied, Planned, apply, plan
+from wakelog.model.short_text import pluralize
 
 MAX_SKIPPED = 10
 
@@ -50,7 +51,7 @@ def gc_command(
     **rules: Any,
 ) -> int:
     """Apply retention: show which sessions would be archived, pruned or deleted, and do it with --yes. By default
-    everything is kept for ever. Sessions on hold, and sessions with live forks, are left alone.
+    everything is kept. Sessions on hold, and sessions with live forks, are left alone.
 
     Prune drops the content and keeps headers, hashes, the last state and the totals for `rollup`, so that the session
     still verifies. With --archive-to, a session is removed only after its archive is complete and verified; an existing

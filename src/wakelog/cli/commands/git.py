@@ -70,23 +70,23 @@ def link(ctx: CommandContext, name: str, everything: bool, folder: str, notes: b
     if everything and name:
         raise click.UsageError("name a session, or use --all")
     if everything:
-        found = ctx.store.git.link(folder or ".", notes=notes, dry_run=dry_run)
+        commits = ctx.store.git.link(folder or ".", notes=notes, dry_run=dry_run)
     else:
         session = ctx.session(name)
         links = session.files.link_commits(folder, notes=notes, dry_run=dry_run)
-        found = [SessionCommits(session.id, session.name, tuple(links))]
-    ctx.answer("gitlinks", found, lambda: _show_links(ctx, found, dry_run))
-    newest = next((session.links[-1] for session in reversed(found) if session.links), None)
+        commits = [SessionCommits(session.id, session.name, tuple(links))]
+    ctx.answer("gitlinks", commits, lambda: _show_links(ctx, commits, dry_run))
+    newest = next((session.links[-1] for session in reversed(commits) if session.links), None)
     if newest:
         ctx.suggest(f"wakelog git show {newest.commit[:HASH_LENGTH]}")
     return 0 if newest else NO
 
 
-def _show_links(ctx: CommandContext, found: Sequence[SessionCommits], dry_run: bool) -> None:
-    for session in found:
+def _show_links(ctx: CommandContext, sessions: Sequence[SessionCommits], dry_run: bool) -> None:
+    for session in sessions:
         ctx.say(title(ctx, ctx.store.resume(session.session)))
         say_table(ctx, _LINKS, list(_link_rows(session.links)), titles=False)
-    if not any(session.links for session in found):
+    if not any(session.links for session in sessions):
         ctx.say("no commit with work of a turn was found")
     elif dry_run:
         ctx.remark("nothing was written")
@@ -113,21 +113,21 @@ def show(ctx: CommandContext, revision: str, folder: str) -> int:
     Examples:
       wakelog git show HEAD~2
     """
-    found = ctx.store.git.turns_behind(revision, folder=folder)
-    ctx.answer("gitturns", found, records=found.turns)
-    here = next((turn for turn in found.turns if turn.is_here), None)
+    commit = ctx.store.git.turns_behind(revision, folder=folder)
+    ctx.answer("gitturns", commit, records=commit.turns)
+    here = next((turn for turn in commit.turns if turn.is_here), None)
     if here:
         ctx.suggest(f"wakelog show {unquoted_name(here.name) or here.session}@{here.turn}")
-    elif not found.turns:
+    elif not commit.turns:
         ctx.suggest("wakelog git link --all")
-    return 0 if found.turns else NO
+    return 0 if commit.turns else NO
 
 
 @shows(CommitTurns)
-def _show_turns(ctx: CommandContext, found: CommitTurns) -> None:
-    front = ctx.style(found.commit.hash[:HASH_LENGTH], fg="yellow")
-    ctx.say(f"{front} {fit(found.commit.subject, ctx.columns - HASH_LENGTH - 1)}")
-    rows = [_turn_row(turn) for turn in found.turns]
+def _show_turns(ctx: CommandContext, commit: CommitTurns) -> None:
+    front = ctx.style(commit.commit.hash[:HASH_LENGTH], fg="yellow")
+    ctx.say(f"{front} {fit(commit.commit.subject, ctx.columns - HASH_LENGTH - 1)}")
+    rows = [_turn_row(turn) for turn in commit.turns]
     say_table(ctx, _TURNS, rows, titles=False, none="  no turn is linked to it")
 
 

@@ -72,8 +72,8 @@ def source(shell: str) -> str:
     """The completion script that click makes for our command."""
     from wakelog.cli.app import app
 
-    found = get_completion_class(shell)
-    assert found is not None, shell
-    maker = found(app, {}, "wakelog", "_WAKELOG_COMPLETE")
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None, shell
+    maker = completion_class(app, {}, "wakelog", "_WAKELOG_COMPLETE")
     # Not maker.source(): for bash that runs bash to learn its version, and warns if there is none.
     return maker.source_template % maker.source_vars()

@@ -10,8 +10,9 @@ import click
 
 from wakelog.cli.context import CommandContext, common, open_store
 from wakelog.cli.errors import NO
-from wakelog.cli.text import inert, inert_line, pluralize
+from wakelog.cli.text import inert, inert_line
 from wakelog.hooks import spool
+from wakelog.model.short_text import pluralize
 
 if TYPE_CHECKING:
     from wakelog.hooks.intake import IntakeReport

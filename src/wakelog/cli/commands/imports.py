@@ -19,13 +19,14 @@ from wakelog.cli.context import CommandContext, common, hide_password, open_stor
 from wakelog.cli.errors import PARTIAL, fault_report
 from wakelog.cli.options import yes_option
 from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
-from wakelog.cli.places import find_time
-from wakelog.cli.text import fit_path, fold_list, inert_line, name_some, pluralize, size, width
+from wakelog.cli.selectors import find_time
+from wakelog.cli.text import fit_path, fold_list, inert_line, name_some, size, width
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.importers.discovery import FoundTranscript, find_in_folder, find_transcripts, formats_of
 from wakelog.importers.formats import FORMATS, detect_format, get_format
 from wakelog.importers.source.files import open_source, stat_of
 from wakelog.importers.transcript_import import ImportReport, import_transcript
+from wakelog.model.short_text import pluralize
 from wakelog.store import Store
 
 CHUNK = 1 << 20
@@ -118,11 +119,11 @@ def import_command(
     """
     oldest = find_time(ctx, since, time.time_ns() // 1000)
     sources = _sources(files, form or "", oldest) if files else [*find_transcripts(since=oldest)]
-    found = [source for source in sources if isinstance(source, FoundTranscript)]
-    if not files and not _offer(ctx, found, yes=yes or dry_run or watch):
+    transcripts = [source for source in sources if isinstance(source, FoundTranscript)]
+    if not files and not _offer(ctx, transcripts, yes=yes or dry_run or watch):
         ctx.answer("import", [], [])
         return 0
-    store = _open_target(ctx, dry_run, is_shared=bool(found))
+    store = _open_target(ctx, dry_run, is_shared=bool(transcripts))
     try:
         results = _import_all(ctx, store, sources, dry_run, again)
     except KeyboardInterrupt:
@@ -130,8 +131,8 @@ def import_command(
         raise
     ctx.answer("import", msgspec.to_builtins(results), lambda: _show(ctx, results, dry_run))
     if watch and not dry_run:
-        _watch(ctx, store, found, results, files, form or "", oldest)
-    elif found and not dry_run:
+        _watch(ctx, store, transcripts, results, files, form or "", oldest)
+    elif transcripts and not dry_run:
         ctx.suggest("wakelog ls", "wakelog search WORDS", "wakelog log")
     return 0 if all(result.ok and not result.broken_count for result in results) else PARTIAL
 
@@ -185,17 +186,17 @@ def _is_bundle(path: Path) -> bool:
         return file.read(len(BUNDLE)) == BUNDLE or ".wakelog" in path.suffixes
 
 
-def _offer(ctx: CommandContext, found: list[FoundTranscript], *, yes: bool) -> bool:
+def _offer(ctx: CommandContext, transcripts: list[FoundTranscript], *, yes: bool) -> bool:
     """Shows what was found on this machine, and asks."""
     if not ctx.is_for_people:
-        if found and not yes:
+        if transcripts and not yes:
             ctx.confirm("Import them?", yes=False)
-        return bool(found)
-    if not found:
+        return bool(transcripts)
+    if not transcripts:
         ctx.say("No transcripts of coding agents were found on this machine.")
         ctx.suggest("wakelog import FILE", "wakelog demo", "wakelog enable claude-code")
         return False
-    parts = [*counts_of(found), "[read-only, nothing changed]"]
+    parts = [*counts_of(transcripts), "[read-only, nothing changed]"]
     for line in fold_list("Found on this machine: ", parts, ctx.columns):
         ctx.say(line)
     ctx.flush()
@@ -204,10 +205,10 @@ def _offer(ctx: CommandContext, found: list[FoundTranscript], *, yes: bool) -> b
     return True
 
 
-def counts_of(found: list[FoundTranscript]) -> list[str]:
+def counts_of(transcripts: list[FoundTranscript]) -> list[str]:
     """How many transcripts each program has, and how large they are."""
     counts, sizes = Counter[str](), defaultdict[str, int](int)
-    for transcript in found:
+    for transcript in transcripts:
         title = get_format(transcript.format).TITLE
         counts[title] += 1
         sizes[title] += transcript.size
@@ -239,7 +240,7 @@ def _import_all(
     is_watching: bool = False,
 ) -> list[ImportedFile]:
     """Imports the sources in order. A source that fails is reported, also if the fault is ours; it aborts the import
-    only if it is alone, and nobody waits for the next one. Once the disk is full, the others are not tried."""
+    only if it is the only one. Once the disk is full, the others are not tried."""
     results: list[ImportedFile] = []
     full = ""
     sizes = [source.size for source in sources if isinstance(source, FoundTranscript)]
@@ -296,21 +297,21 @@ def rare_collection() -> Iterator[None]:
 
 
 def _import_transcript(
-    store: Store, found: FoundTranscript, dry_run: bool, again: bool, progress: Progress
+    store: Store, transcript: FoundTranscript, dry_run: bool, again: bool, progress: Progress
 ) -> ImportedFile:
-    takeover = takeover_of(found.format) if not dry_run else None
+    takeover = takeover_of(transcript.format) if not dry_run else None
     if takeover is not None:
-        report = takeover.take_over(store, str(found.path), again=again)
-        progress(found.size)
+        report = takeover.take_over(store, str(transcript.path), again=again)
+        progress(transcript.size)
         return _result(report)
     before = progress.count
     report = import_transcript(
-        store, found.path, format=found.format, on_progress=progress, dry_run=dry_run, again=again
+        store, transcript.path, format=transcript.format, on_progress=progress, dry_run=dry_run, again=again
     )
-    progress(max(0, found.size - (progress.count - before)))
+    progress(max(0, transcript.size - (progress.count - before)))
     result = _result(report)
-    if (framework := FRAMEWORKS.get(found.format)) and not dry_run:
-        why = f"to go on with them in {framework.title}, install it beside wakelog and import again"
+    if (framework := FRAMEWORKS.get(transcript.format)) and not dry_run:
+        why = f"to continue them in {framework.title}, install it beside wakelog and import again"
         result = msgspec.structs.replace(result, warning=f"for reading; {why}: pip install {framework.install}")
     return result
 
@@ -349,15 +350,15 @@ def _result(report: ImportReport) -> ImportedFile:
 def _watch(
     ctx: CommandContext,
     store: Store,
-    found: list[FoundTranscript],
+    transcripts: list[FoundTranscript],
     results: list[ImportedFile],
     files: tuple[str, ...],
     form: str,
     since: int,
 ) -> None:
     """Imports what is written, as it is written. Reads a file again when its size or time of change differs, and now
-    and then if the store could not take it: nobody may write to the file again."""
-    seen = {f.path: (f.size, f.changed) for f in found}
+    and then if the store could not take it: the file may never change again."""
+    seen = {f.path: (f.size, f.changed) for f in transcripts}
     refused = {result.file: result.problem for result in results if _is_refused(result)}
     ctx.say("Watching; press Ctrl-C to stop.")
     ctx.flush()
@@ -392,9 +393,9 @@ def _is_refused(result: ImportedFile) -> bool:
 def _import_bundle(ctx: CommandContext, store: Store, file: str, dry_run: bool) -> ImportedFile:
     total = Path(file).stat().st_size if Path(file).is_file() else 0
     with reading_from(file) as raw, Progress(ctx, f"reading {Path(file).name}, bytes", total) as progress:
-        found = store.import_bundle(cast(IO[bytes], _CountedReader(raw, progress)), dry_run=dry_run)
-    head = found.head
-    return ImportedFile(file, True, head.session, head.name, head.seq, found.new_events, warning=found.warning)
+        bundle = store.import_bundle(cast(IO[bytes], _CountedReader(raw, progress)), dry_run=dry_run)
+    head = bundle.head
+    return ImportedFile(file, True, head.session, head.name, head.seq, bundle.new_events, warning=bundle.warning)
 
 
 class _CountedReader:

@@ -35,30 +35,30 @@ def insight_command(ctx: CommandContext, where: str, everything: bool) -> None:
     """
     place = ctx.place(where)
     session = place.session
-    found = session.insight(place.text or None, all=everything)
-    records = ({"session": session.id, **plain(item)} for item in found.items)
-    ctx.answer("insight", SessionResult(session, found), records=records)
-    first = next((item for item in found.items if item.kind in ACCEPTED and item.kind != "goal"), None)
+    insight = session.insight(place.text or None, all=everything)
+    records = ({"session": session.id, **plain(item)} for item in insight.items)
+    ctx.answer("insight", SessionResult(session, insight), records=records)
+    first = next((item for item in insight.items if item.kind in ACCEPTED and item.kind != "goal"), None)
     if first is not None:
         ctx.suggest(f"wakelog accept {first.id} -s {handle(session)}", f"wakelog show -s {handle(session)} {first.id}")
 
 
 @shows(Insight)
-def _turn_lines(ctx: CommandContext, session: Session[Any], found: Insight) -> Iterator[str]:
+def _turn_lines(ctx: CommandContext, session: Session[Any], insight: Insight) -> Iterator[str]:
     """What was derived, turn by turn."""
-    turns = list(dict.fromkeys(item.turn for item in found.items))
+    turns = list(dict.fromkeys(item.turn for item in insight.items))
     yield f"{title(ctx, session)}{f'  @{turns[0]}' if len(turns) == 1 else ''}"
-    if not found.items and not found.notes:
+    if not insight.items and not insight.notes:
         yield "  nothing was derived"
     if len(turns) < 2:
-        yield from insight_lines(ctx, found)
+        yield from insight_lines(ctx, insight)
         return
     for turn in turns:
         yield ctx.style(f"@{turn}", bold=True)
-        items = tuple(item for item in found.items if item.turn == turn)
-        yield from insight_lines(ctx, Insight(items, 0, (), found.rules), footer=False)
-    yield from (f"  {inert_line(note)}" for note in found.notes)
-    yield from footer_lines(ctx, found)
+        items = tuple(item for item in insight.items if item.turn == turn)
+        yield from insight_lines(ctx, Insight(items, 0, (), insight.rules), footer=False)
+    yield from (f"  {inert_line(note)}" for note in insight.notes)
+    yield from footer_lines(ctx, insight)
 
 
 @click.command("accept")

@@ -11,8 +11,8 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import all_projects_option, limit_option
-from wakelog.cli.places import find_time
 from wakelog.cli.render.known import known_lines, like_lines, place_of
+from wakelog.cli.selectors import find_time
 from wakelog.cli.text import inert_line
 from wakelog.knowledge.lines import KnownThing
 from wakelog.knowledge.recall import TOKENS, PastLines
@@ -33,12 +33,12 @@ def _project(ctx: CommandContext, everything: bool, subject: str = "") -> tuple[
     return (subject, None) if everything else (named, project)
 
 
-def _answer(ctx: CommandContext, found: KnownThing, *, everything: bool, none: str = "") -> int:
+def _answer(ctx: CommandContext, thing: KnownThing, *, everything: bool, none: str = "") -> int:
     """Answers with what was found, or with the sentence `none`."""
-    lines = partial(_lines, ctx, found, everything, "; -n shows more of them")
-    code = ctx.answer_found("known", found, found.lines, lines, none or f"nothing is known about {found.subject}")
-    if found.lines:
-        first = found.lines[0]
+    lines = partial(_lines, ctx, thing, everything, "; -n shows more of them")
+    code = ctx.answer_found("known", thing, thing.lines, lines, none or f"nothing is known about {thing.subject}")
+    if thing.lines:
+        first = thing.lines[0]
         ctx.suggest(f"wakelog show {place_of(first.session, first.name, first.turn, first.seq)}")
     return code
 
@@ -94,8 +94,8 @@ def about(
     """
     named, project = _project(ctx, everything, subject)
     held, stored = find_time(ctx, as_of) or None, find_time(ctx, known_at) or None
-    found = ctx.store.known.about(named, project=project, limit=limit, as_of=held, known_at=stored)
-    return _answer(ctx, found, everything=everything)
+    thing = ctx.store.known.about(named, project=project, limit=limit, as_of=held, known_at=stored)
+    return _answer(ctx, thing, everything=everything)
 
 
 def _add_aspect(verb: Aspect, metavar: str, none: str, text: str) -> None:
@@ -108,8 +108,8 @@ def _add_aspect(verb: Aspect, metavar: str, none: str, text: str) -> None:
     @common
     def command(ctx: CommandContext, subject: str, everything: bool, limit: int) -> int:
         named, project = _project(ctx, everything, subject)
-        found = ctx.store.known.about(named, aspect=verb, project=project, limit=limit)
-        return _answer(ctx, found, everything=everything, none=f"{none} {named}")
+        thing = ctx.store.known.about(named, aspect=verb, project=project, limit=limit)
+        return _answer(ctx, thing, everything=everything, none=f"{none} {named}")
 
 
 _add_aspect(
@@ -147,8 +147,8 @@ def facts(ctx: CommandContext, key: str, everything: bool, limit: int, as_of: st
     """
     held, stored = find_time(ctx, as_of) or None, find_time(ctx, known_at) or None
     project = _project(ctx, everything)[1]
-    found = ctx.store.known.facts(key or None, project=project, limit=limit, as_of=held, known_at=stored)
-    return _answer(ctx, found, everything=everything, none=f"no fact is known{f' under {key}' if key else ''}")
+    thing = ctx.store.known.facts(key or None, project=project, limit=limit, as_of=held, known_at=stored)
+    return _answer(ctx, thing, everything=everything, none=f"no fact is known{f' under {key}' if key else ''}")
 
 
 @known_command.command("conflicts")
@@ -161,8 +161,8 @@ def conflicts(ctx: CommandContext, everything: bool, limit: int) -> int:
     Examples:
       wakelog known conflicts -A
     """
-    found = ctx.store.known.facts(None, project=_project(ctx, everything)[1], conflicts=True, limit=limit)
-    return _answer(ctx, found, everything=everything, none="no facts contradict each other")
+    thing = ctx.store.known.facts(None, project=_project(ctx, everything)[1], conflicts=True, limit=limit)
+    return _answer(ctx, thing, everything=everything, none="no facts contradict each other")
 
 
 @known_command.command("path")
@@ -199,9 +199,9 @@ def like(ctx: CommandContext, words: tuple[str, ...], everything: bool, limit: i
     Examples:
       wakelog known like "yesterday's export job"
     """
-    found = ctx.store.known.like(" ".join(words), project=_project(ctx, everything)[1], limit=limit)
-    shown = partial(like_lines, ctx, found.sessions)
-    return ctx.answer_found("like", found, found.sessions, shown, "no similar session was found")
+    sessions = ctx.store.known.like(" ".join(words), project=_project(ctx, everything)[1], limit=limit)
+    shown = partial(like_lines, ctx, sessions.sessions)
+    return ctx.answer_found("like", sessions, sessions.sessions, shown, "no similar session was found")
 
 
 @known_command.command("recall")
@@ -223,7 +223,7 @@ def recall(ctx: CommandContext, files: tuple[str, ...], error: str, goal: str, t
       wakelog known recall --error "ModuleNotFoundError: No module named 'yaml'"
     """
     named = tuple(_project(ctx, everything, file)[0] for file in files)
-    found = ctx.store.known.recall(
+    past = ctx.store.known.recall(
         files=named,
         error=error,
         goal=goal,
@@ -232,5 +232,5 @@ def recall(ctx: CommandContext, files: tuple[str, ...], error: str, goal: str, t
         tokens=tokens,
     )
 
-    lines = partial(_lines, ctx, found, everything, ", for which there was no room")
-    return ctx.answer_found("recall", found, found.lines, lines, "nothing relevant is known")
+    lines = partial(_lines, ctx, past, everything, ", for which there was no room")
+    return ctx.answer_found("recall", past, past.lines, lines, "nothing relevant is known")

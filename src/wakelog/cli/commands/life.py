@@ -13,9 +13,9 @@ import msgspec
 from wakelog.cli.agent_commands import AGENTS, NATIVE, continuation, own_agent, run
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import session_argument, why_option, yes_option
-from wakelog.cli.places import pick_session
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.values import text_of
+from wakelog.cli.selectors import pick_session
 from wakelog.cli.text import fit, glyph, inert, inert_line, iso
 from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
 from wakelog.maintenance.cancel import cancel_session
@@ -227,7 +227,7 @@ def resume_command(
         )
     if is_lifted:
         found.life.unpause(host=socket.gethostname(), why=why)
-    data = _standing_data(found, is_lifted or is_left)
+    data = _status_data(found, is_lifted or is_left)
     ctx.answer("resume", data, lambda: _show(ctx, data))
 
 
@@ -249,7 +249,7 @@ def _continue_in_agent(ctx: CommandContext, session: Session[Any], wanted: str, 
     run(found)
 
 
-def _standing_data(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
+def _status_data(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
     state, head = session.log.state(), session.head
     words = _last_words(session)
     return {

@@ -11,13 +11,13 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import at_option, place_argument
-from wakelog.cli.places import Place, clip_to_time, find_span, find_time, start_of, turn_at
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.events import brief, show_line
 from wakelog.cli.render.flags import mark_flags
 from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import handle, plain_session
 from wakelog.cli.render.turns import TurnsLook, TurnSummary, gather, header_line, say_spine
+from wakelog.cli.selectors import Place, clip_to_time, find_span, find_time, start_of, turn_at
 from wakelog.errors import CorruptLogError
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
@@ -96,8 +96,8 @@ def _span(place: Place, since: int, until: int, last: Seq) -> Range:
     """The events asked for, both ends included."""
     first, session = 1, place.session
     if place.text:
-        found = place.span
-        first, last = (found.first if place.is_range else 1), min(found.last, last)
+        extent = place.span
+        first, last = (extent.first if place.is_range else 1), min(extent.last, last)
     return clip_to_time(session, Range(max(first, 1), last), since, until)
 
 
@@ -114,18 +114,18 @@ def _answer_turns(
         # Also show the first turn: it says what the session is about.
         first = next(_rows(session, Range(span.first, rows[0].first - 1), condition.seq), None) if rows else None
     mark_flags(session, condition.document["flags"], [*rows, *([first] if first else [])])
-    shown = rows if look.reverse else rows[::-1]
+    summaries = rows if look.reverse else rows[::-1]
     cursor = f"@{older[0]}..@{older[1]}" if older else None
-    data = {"session": plain_session(session, condition), "turns": shown, "events": None}
+    data = {"session": plain_session(session, condition), "turns": summaries, "events": None}
 
     def human() -> None:
         ctx.say(header_line(ctx, session, condition))
         if rows:
-            say_spine(ctx, session, condition, shown, look, older, first)
+            say_spine(ctx, session, condition, summaries, look, older, first)
         else:
             ctx.say("  no turns there")
 
-    records = ({"session": session.id, **plain(row)} for row in shown)
+    records = ({"session": session.id, **plain(row)} for row in summaries)
     ctx.answer("log", data, human, records=records, next_cursor=cursor)
     name = handle(session)
     bad = next((r for r in reversed(rows) if r.outcome == "failed" or r.errors), rows[-1] if rows else None)
@@ -145,8 +145,8 @@ def _newest(
     while True:
         start = max(low, high - reach + 1)
         from_seq = start_of(session, start) if start > low else span.first
-        found = _rows(session, Range(from_seq, span.last), at)
-        rows = list(deque((row for row in found if row.in_view or not in_view), maxlen=limit))
+        summaries = _rows(session, Range(from_seq, span.last), at)
+        rows = list(deque((row for row in summaries if row.in_view or not in_view), maxlen=limit))
         if len(rows) == limit or start == low or not in_view:
             break
         reach *= 2

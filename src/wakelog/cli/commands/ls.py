@@ -10,11 +10,11 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import limit_option
-from wakelog.cli.places import find_session, find_time
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import status_sign
 from wakelog.cli.render.table import Cell, Row, say_table
+from wakelog.cli.selectors import find_session, find_time
 from wakelog.cli.text import age, glyph, inert_line, money
 from wakelog.codec.envelope import ENCRYPTED, ERASED
 from wakelog.index.index import Index
@@ -82,17 +82,17 @@ def ls_command(
     is_first_page = has_index and 0 < limit <= MAX_FIRST_PAGE and not is_filtered and ctx.store.is_index_behind
     if has_index:
         with _index(ctx, limit if is_first_page else 0) as index:
-            found, more = _find(index, everything or filters["status"] == "archived", limit, is_there, **filters)
+            infos, more = _find(index, everything or filters["status"] == "archived", limit, is_there, **filters)
     else:
-        found, more = ctx.store.encryption.sessions()[: limit or None], ""
+        infos, more = ctx.store.encryption.sessions()[: limit or None], ""
         ctx.warn("the store is encrypted, and was opened without its key: only heads are known")
     hint = f"there are more; -n {limit * 4} shows more of them, -n 0 all" if more else ""
-    if is_first_page and found:
+    if is_first_page and infos:
         hint = "these were written last; many sessions are not indexed yet: -n 0 indexes and lists all"
-    none = _none(ctx, chosen["agent"]) if is_filtered and not found and ctx.is_for_people else "no sessions"
-    ctx.answer("ls", found, lambda: _show(ctx, found, hint, none), next_cursor=more or None)
-    if found:
-        name_or_id = unquoted_name(found[0].name) or found[0].id
+    none = _none(ctx, chosen["agent"]) if is_filtered and not infos and ctx.is_for_people else "no sessions"
+    ctx.answer("ls", infos, lambda: _show(ctx, infos, hint, none), next_cursor=more or None)
+    if infos:
+        name_or_id = unquoted_name(infos[0].name) or infos[0].id
         ctx.suggest(f"wakelog log {name_or_id}", f"wakelog status {name_or_id}", "wakelog ps")
 
 
@@ -104,8 +104,8 @@ def _none(ctx: CommandContext, agent: str | None) -> str:
     return f"no session matches, of {total:,} in this store{others}"
 
 
-def _show(ctx: CommandContext, found: list[SessionInfo], hint: str, none: str) -> None:
-    rows = [_row(ctx, info, depth) for info, depth in _in_families(found)]
+def _show(ctx: CommandContext, infos: list[SessionInfo], hint: str, none: str) -> None:
+    rows = [_row(ctx, info, depth) for info, depth in _in_families(infos)]
     say_table(ctx, _COLUMNS, rows, none=none)
     if hint:
         ctx.remark(f"  {hint}")
@@ -125,24 +125,24 @@ def _find(
     index: Index, archived: bool, limit: int, is_there: Callable[[dict[str, str]], bool] | None, **filters: Any
 ) -> tuple[list[SessionInfo], str]:
     """The matching sessions, and a cursor for the rest."""
-    found: list[SessionInfo] = []
+    infos: list[SessionInfo] = []
     is_named = bool(filters["name_glob"])
     for info in index.every_session(**filters):
         if not archived and (info.status == "archived" or (is_of_store(info.name) and not is_named)):
             continue
         if is_there is not None and not is_there(info.labels):
             continue
-        if limit and len(found) == limit:
-            return found, f"{found[-1].last_at}:{found[-1].id}"
-        found.append(info)
-    return found, ""
+        if limit and len(infos) == limit:
+            return infos, f"{infos[-1].last_at}:{infos[-1].id}"
+        infos.append(info)
+    return infos, ""
 
 
-def _in_families(found: list[SessionInfo]) -> Iterator[tuple[SessionInfo, int]]:
+def _in_families(infos: list[SessionInfo]) -> Iterator[tuple[SessionInfo, int]]:
     """Each session with its depth: forks below their parents, families ordered by their newest member."""
-    by_id = {info.id: info for info in found}
+    by_id = {info.id: info for info in infos}
     children: dict[str, list[SessionInfo]] = {}
-    for info in found:
+    for info in infos:
         if info.parent in by_id:
             children.setdefault(info.parent, []).append(info)
 
@@ -152,7 +152,7 @@ def _in_families(found: list[SessionInfo]) -> Iterator[tuple[SessionInfo, int]]:
             yield from walk(child, depth + 1)
 
     seen: set[str] = set()
-    for info in found:
+    for info in infos:
         top = info
         while top.parent in by_id:
             top = by_id[top.parent]

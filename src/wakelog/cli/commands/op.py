@@ -79,9 +79,9 @@ def op_show(ctx: CommandContext, operation: str) -> None:
     Example:
       wakelog op show op:65 -s fix-bug
     """
-    found = ctx.session()
-    entry = _find(ctx, found, operation)
-    change = found.diff(entry.seq - 1, entry.seq) if entry.seq > 1 else None
+    session = ctx.session()
+    entry = _find(ctx, session, operation)
+    change = session.diff(entry.seq - 1, entry.seq) if entry.seq > 1 else None
     data = {**msgspec.to_builtins(entry), "change": plain(change) if change is not None else None}
 
     def human() -> None:
@@ -95,7 +95,7 @@ def op_show(ctx: CommandContext, operation: str) -> None:
         ctx.say_all(change_lines(ctx, change, {}, indent="  ") if change is not None else ())
 
     ctx.answer("op", data, human)
-    ctx.suggest(f"wakelog op restore op:{entry.seq} -s {handle(found)}")
+    ctx.suggest(f"wakelog op restore op:{entry.seq} -s {handle(session)}")
 
 
 @op_command.command("restore")
@@ -110,14 +110,14 @@ def op_restore(ctx: CommandContext, operation: str, yes: bool, why: str) -> None
     Example:
       wakelog op restore op:65 -s fix-bug
     """
-    found = ctx.session()
-    entry = _find(ctx, found, operation)
+    session = ctx.session()
+    entry = _find(ctx, session, operation)
     if ctx.is_for_people:
-        ctx.say(f"Go back to {label(found)} as it was after op:{entry.seq} ({_what(entry)})")
+        ctx.say(f"Go back to {label(session)} as it was after op:{entry.seq} ({_what(entry)})")
     ctx.confirm("Go back?", yes=yes)
-    head = found.rewind(entry.seq, why=why or f"restore of op:{entry.seq}")
-    line = f"{label(found)} is as it was after op:{entry.seq}. To undo: wakelog undo {handle(found)}"
-    ctx.done("op-restore", found, line, operation=entry.seq, head=head.seq)
+    head = session.rewind(entry.seq, why=why or f"restore of op:{entry.seq}")
+    line = f"{label(session)} is as it was after op:{entry.seq}. To undo: wakelog undo {handle(session)}"
+    ctx.done("op-restore", session, line, operation=entry.seq, head=head.seq)
 
 
 def _operations(ctx: CommandContext, session: Session[Any]) -> list[AuditEntry]:

@@ -18,12 +18,13 @@ from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import NO, extra_needed
 from wakelog.cli.options import force_option, place_argument
 from wakelog.cli.output import STDOUT, writing_to
-from wakelog.cli.text import inert_line, pluralize
+from wakelog.cli.text import inert_line
 from wakelog.config.folders import store_folder
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.exporters.session_spans import session_documents
 from wakelog.exporters.span_sender import SpanSender
 from wakelog.importers.transcript_import import ImportReport
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 
 
@@ -86,46 +87,46 @@ def export(
     is_collector = to.startswith(("http://", "https://"))
     if protocol and not is_collector:
         raise click.UsageError("--protocol is for a collector: a file holds OTLP's JSON, one document a line")
-    done = ExportedSpans(inert_line(to))
+    result = ExportedSpans(inert_line(to))
     if is_collector:
-        _send(ctx, SpanSender(to, protocol=protocol or ""), where, everything, content, done)
+        _send(ctx, SpanSender(to, protocol=protocol or ""), where, everything, content, result)
     else:
         with writing_to(to, force=force) as out:
-            for document in _documents(ctx, where, everything, content, done):
-                done.spans += sum(1 for _ in otlp.spans_in(document))
+            for document in _documents(ctx, where, everything, content, result):
+                result.spans += sum(1 for _ in otlp.spans_in(document))
                 out.write(otlp.as_json(document) + b"\n")
-    for session, why in done.problems.items():
+    for session, why in result.problems.items():
         ctx.warn(f"{session} cannot be exported: {inert_line(why)}")
     if to != STDOUT:
-        ctx.answer("otel-export", done, _lines(done))
-    return NO if done.problems or done.rejected else 0
+        ctx.answer("otel-export", result, _lines(result))
+    return NO if result.problems or result.rejected else 0
 
 
 def _send(
-    ctx: CommandContext, sender: SpanSender, where: str, everything: bool, content: bool, done: ExportedSpans
+    ctx: CommandContext, sender: SpanSender, where: str, everything: bool, content: bool, result: ExportedSpans
 ) -> None:
     try:
-        for document in _documents(ctx, where, everything, content, done):
-            sent = sender.send(document)
-            done.spans += sent.spans
-            done.rejected += sent.rejected
-            done.message = done.message or inert_line(sent.message)
+        for document in _documents(ctx, where, everything, content, result):
+            spans = sender.send(document)
+            result.spans += spans.spans
+            result.rejected += spans.rejected
+            result.message = result.message or inert_line(spans.message)
     finally:
         sender.close()
 
 
-def _lines(done: ExportedSpans) -> Iterator[str]:
-    yield f"Exported {pluralize(done.spans, 'span')} of {pluralize(done.sessions, 'session')} to {done.to}"
-    if done.rejected:
-        yield f"The collector rejected {pluralize(done.rejected, 'span')}: {done.message or 'it does not say why'}"
+def _lines(result: ExportedSpans) -> Iterator[str]:
+    yield f"Exported {pluralize(result.spans, 'span')} of {pluralize(result.sessions, 'session')} to {result.to}"
+    if result.rejected:
+        yield f"The collector rejected {pluralize(result.rejected, 'span')}: {result.message or 'it does not say why'}"
 
 
 def _documents(
-    ctx: CommandContext, where: str, everything: bool, content: bool, done: ExportedSpans
+    ctx: CommandContext, where: str, everything: bool, content: bool, result: ExportedSpans
 ) -> Iterator[dict[str, Any]]:
     if not everything:
         place = ctx.place(where)
-        done.sessions = 1
+        result.sessions = 1
         yield from session_documents(place.session, place.text, content=content)
         return
     for head in ctx.store.sessions():
@@ -135,9 +136,9 @@ def _documents(
         except NotFoundError:
             continue  # deleted in the meantime
         except CorruptLogError as exc:
-            done.problems[head.name or head.session] = exc.message
+            result.problems[head.name or head.session] = exc.message
             continue
-        done.sessions += 1
+        result.sessions += 1
 
 
 @otel_command.command("serve")

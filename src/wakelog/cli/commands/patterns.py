@@ -7,9 +7,10 @@ import click
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import all_projects_option, limit_option, why_option
-from wakelog.cli.places import find_time
 from wakelog.cli.render.patterns import difference_line, pattern_lines, place_lines, plan_lines
-from wakelog.cli.text import fit, glyph, inert_line, pluralize
+from wakelog.cli.selectors import find_time
+from wakelog.cli.text import fit, glyph, inert_line
+from wakelog.model.short_text import pluralize
 from wakelog.patterns.cohorts import Cohort
 from wakelog.patterns.findings import KINDS, PER_KIND
 
@@ -58,21 +59,21 @@ def list_patterns(
       wakelog patterns list
       wakelog patterns list -A --kind recipe --kind flaky
     """
-    found = ctx.store.patterns.find(
+    patterns = ctx.store.patterns.find(
         project=_project(ctx, everything), kinds=kinds, since=find_time(ctx, since) or None, least=least, limit=limit
     )
 
     def human() -> None:
-        ctx.say_all(pattern_lines(ctx, found))
-        for note in found.notes:
+        ctx.say_all(pattern_lines(ctx, patterns))
+        for note in patterns.notes:
             ctx.remark(note)
-        rest = f" {glyph('dot')} {found.hidden} more; -n shows more of each kind" if found.hidden else ""
-        ctx.remark(pluralize(found.sessions, "session") + rest)
+        rest = f" {glyph('dot')} {patterns.hidden} more; -n shows more of each kind" if patterns.hidden else ""
+        ctx.remark(pluralize(patterns.sessions, "session") + rest)
 
-    ctx.answer("patterns", found, human, records=list(found.patterns))
-    if found.patterns:
-        ctx.suggest(f"wakelog patterns show {found.patterns[0].id}{' -A' if everything else ''}")
-    return 0 if found.patterns else NO
+    ctx.answer("patterns", patterns, human, records=list(patterns.patterns))
+    if patterns.patterns:
+        ctx.suggest(f"wakelog patterns show {patterns.patterns[0].id}{' -A' if everything else ''}")
+    return 0 if patterns.patterns else NO
 
 
 @patterns_command.command("show")
@@ -127,8 +128,8 @@ def promote_pattern(ctx: CommandContext, id: str, name: str, why: str, everythin
     Examples:
       wakelog patterns promote c764836e8 --name refund
     """
-    made = ctx.store.plans.promote(id, name, project=_project(ctx, everything), why=why)
-    ctx.answer("plan", made, plan_lines(ctx, made))
+    plan = ctx.store.plans.promote(id, name, project=_project(ctx, everything), why=why)
+    ctx.answer("plan", plan, plan_lines(ctx, plan))
     ctx.suggest(f"wakelog plans show {name}", f"wakelog plans endorse {name}")
 
 
@@ -149,24 +150,24 @@ def compare_cohorts_command(ctx: CommandContext, a: str, b: str, rows: bool, eve
       wakelog compare-cohorts agent_version=2.1 agent_version=2.2
       wakelog compare-cohorts until=2026-11-01 since=2026-11-01 -A
     """
-    found = ctx.store.patterns.compare(_cohort(ctx, a), _cohort(ctx, b), project=_project(ctx, everything))
+    comparison = ctx.store.patterns.compare(_cohort(ctx, a), _cohort(ctx, b), project=_project(ctx, everything))
 
     def human() -> None:
-        within = f"within {found.tasks} tasks" if found.tasks else "without common tasks"
-        ctx.say(f"{found.a} and {found.b} sessions, {found.compared} compared {within}")
-        clear = [d for d in found.differences if d.verdict in ("more", "less")]
+        within = f"within {comparison.tasks} tasks" if comparison.tasks else "without common tasks"
+        ctx.say(f"{comparison.a} and {comparison.b} sessions, {comparison.compared} compared {within}")
+        clear = [d for d in comparison.differences if d.verdict in ("more", "less")]
         ctx.say_all("  " + fit(difference_line(difference), ctx.columns - 2) for difference in clear)
         if not clear:
-            is_few = any(d.verdict == "too few" for d in found.differences) or not found.differences
+            is_few = any(d.verdict == "too few" for d in comparison.differences) or not comparison.differences
             ctx.say("  too few sessions to say what differs" if is_few else "  no difference was found")
-        rest = [d for d in found.differences if d not in clear]
+        rest = [d for d in comparison.differences if d not in clear]
         if rows and rest:
             ctx.remark("no clear difference")
             ctx.say_all("  " + fit(difference_line(difference), ctx.columns - 2) for difference in rest)
-        for note in found.notes:
+        for note in comparison.notes:
             ctx.remark(note)
 
-    ctx.answer("cohorts", found, human, records=list(found.differences))
+    ctx.answer("cohorts", comparison, human, records=list(comparison.differences))
 
 
 def _cohort(ctx: CommandContext, text: str) -> Cohort:

@@ -88,23 +88,23 @@ def pending_command(ctx: CommandContext, session: str) -> int:
       wakelog pending crash --json
     """
     sessions = [ctx.session(session)] if session or ctx.names_session else _sessions_with_pending(ctx)
-    found = [_Pending(s, action, p) for s in sessions for action, p in s.log.part("pending_actions").items()]
+    pending = [_Pending(s, action, p) for s in sessions for action, p in s.log.part("pending_actions").items()]
 
     def human() -> None:
-        if not found:
+        if not pending:
             ctx.say("nothing is pending")
             return
-        say_table(ctx, COLUMNS, [_cells(call) for call in found])
+        say_table(ctx, COLUMNS, [_cells(call) for call in pending])
         ctx.say("")
-        for call in found:
+        for call in pending:
             if call.entry["status"] != "running":
                 ctx.say(f"  {call.next}")
-        running = sum(call.entry["status"] == "running" for call in found)
+        running = sum(call.entry["status"] == "running" for call in pending)
         if running:
             ctx.say(f"  {running} running, or their process died: wakelog reconcile SESSION CALL … once that is known")
 
-    ctx.answer("pending", [call.plain() for call in found], human)
-    return 0 if found else NO
+    ctx.answer("pending", [call.plain() for call in pending], human)
+    return 0 if pending else NO
 
 
 def _sessions_with_pending(ctx: CommandContext) -> list[Session[Any]]:
@@ -161,43 +161,43 @@ def reconcile_command(
       wakelog reconcile crash send_email-5 --succeeded -m "it was sent"
       wakelog reconcile crash charge-9 --succeeded --output '{"receipt": 7}'
     """
-    found = _find(ctx.session(session), action)
+    pending = _find(ctx.session(session), action)
     if outcome is None:
-        _show(ctx, found)
+        _show(ctx, pending)
         return NO
     is_evidence = outcome == "evidence"
     value = None if output is None else json_or_text(output)
-    seq = found.session.calls.reconcile(
-        found.action, "" if is_evidence else outcome, output=value, by=by or ("" if is_evidence else _me()), why=why
+    seq = pending.session.calls.reconcile(
+        pending.action, "" if is_evidence else outcome, output=value, by=by or ("" if is_evidence else _me()), why=why
     )
-    recorded = found.session.log.entry(seq).body["outcome"]
-    _answer_settled(ctx, found, seq, f"{found.action} is reconciled: {recorded.replace('_', ' ')}")
+    recorded = pending.session.log.entry(seq).body["outcome"]
+    _answer_settled(ctx, pending, seq, f"{pending.action} is reconciled: {recorded.replace('_', ' ')}")
     return 0
 
 
-def _show(ctx: CommandContext, found: _Pending) -> None:
+def _show(ctx: CommandContext, pending: _Pending) -> None:
     """Shows what is known about a call with an unknown outcome."""
     evidence = [
         {
             "seq": e.seq,
             "outcome": e.body.get("outcome", ""),
-            "output": fetch_value(found.session, e, e.body.get("output")),
+            "output": fetch_value(pending.session, e, e.body.get("output")),
         }
-        for e in found.session.calls.evidence(found.action)
+        for e in pending.session.calls.evidence(pending.action)
     ]
 
     def human() -> None:
-        entry = found.entry
+        entry = pending.entry
         where = f"asked for at e{entry['seq']}" + (f", turn @{entry['turn']}" if entry["turn"] else "")
-        ctx.say(f"{ctx.style(inert_line(found.action), bold=True)}  {entry['status']}, {where}")
-        ctx.say(f"  {inert_line(entry['tool'])} {inert_line(text_of(found.input))}")
+        ctx.say(f"{ctx.style(inert_line(pending.action), bold=True)}  {entry['status']}, {where}")
+        ctx.say(f"  {inert_line(entry['tool'])} {inert_line(text_of(pending.input))}")
         ctx.say(f"  key: {inert_line(entry.get('key') or 'none')}")
         for item in evidence:
             what = f"{item['outcome']} {text_of(item['output'])}" if item["output"] is not None else item["outcome"]
             ctx.say(f"  a late worker said (e{item['seq']}): {inert_line(what)}")
-        ctx.say(f"  {found.next}{' | --from-evidence' if evidence and '--never-ran' in found.next else ''}")
+        ctx.say(f"  {pending.next}{' | --from-evidence' if evidence and '--never-ran' in pending.next else ''}")
 
-    ctx.answer("pending", {**found.plain(), "evidence": evidence}, human)
+    ctx.answer("pending", {**pending.plain(), "evidence": evidence}, human)
 
 
 @click.command("answer")
@@ -213,9 +213,9 @@ def answer_command(ctx: CommandContext, session: str, request: str, text: str, w
     Example:
       wakelog answer fix-bug apply-on-production yes -m "after the backup"
     """
-    found = _find(ctx.session(session), request)
-    seq = found.session.calls.answer(found.action, text, by=_me(), why=why)
-    _answer_settled(ctx, found, seq, f"{found.action} is answered: {text}")
+    pending = _find(ctx.session(session), request)
+    seq = pending.session.calls.answer(pending.action, text, by=_me(), why=why)
+    _answer_settled(ctx, pending, seq, f"{pending.action} is answered: {text}")
 
 
 def _settle_command(verb: str, done: str, doc: str) -> click.Command:
@@ -227,12 +227,12 @@ def _settle_command(verb: str, done: str, doc: str) -> click.Command:
     @why_option
     @common
     def command(ctx: CommandContext, session: str, action: str, why: str) -> None:
-        found = _find(ctx.session(session), action)
+        pending = _find(ctx.session(session), action)
         who = {} if verb == "abandon" else {"by": _me()}
-        seq = getattr(found.session.calls, verb)(found.action, why=why, **who)
-        had_started = found.entry["status"] in ("running", "uncertain")
+        seq = getattr(pending.session.calls, verb)(pending.action, why=why, **who)
+        had_started = pending.entry["status"] in ("running", "uncertain")
         more = ("; it is not run again" if had_started else "; it never ran") if verb == "abandon" else ""
-        _answer_settled(ctx, found, seq, f"{found.action} is {done}{more}")
+        _answer_settled(ctx, pending, seq, f"{pending.action} is {done}{more}")
 
     return command
 
@@ -267,8 +267,8 @@ abandon_command = _settle_command(
 )
 
 
-def _answer_settled(ctx: CommandContext, found: _Pending, seq: Seq, text: str) -> None:
-    ctx.done("settled", found.session, f"{inert_line(text)}  (e{seq})", action=found.action, seq=seq)
+def _answer_settled(ctx: CommandContext, pending: _Pending, seq: Seq, text: str) -> None:
+    ctx.done("settled", pending.session, f"{inert_line(text)}  (e{seq})", action=pending.action, seq=seq)
 
 
 def _me() -> str:

@@ -51,10 +51,10 @@ def list_plans(ctx: CommandContext, endorsed: bool) -> int:
     Examples:
       wakelog plans list --endorsed
     """
-    found = list(ctx.store.plans.all(endorsed=endorsed))
-    lines = chain.from_iterable(plan_lines(ctx, plan) for plan in found)
-    code = ctx.answer_found("plans", found, found, lambda: lines, "there are no plans")
-    if not found:
+    plans = list(ctx.store.plans.all(endorsed=endorsed))
+    lines = chain.from_iterable(plan_lines(ctx, plan) for plan in plans)
+    code = ctx.answer_found("plans", plans, plans, lambda: lines, "there are no plans")
+    if not plans:
         ctx.suggest("wakelog patterns --kind chain")
     return code
 
@@ -68,18 +68,18 @@ def show_plan(ctx: CommandContext, name: str) -> None:
     Examples:
       wakelog plans show refund
     """
-    found = ctx.store.plans.get(name)
+    plan = ctx.store.plans.get(name)
 
     def human() -> None:
-        ctx.say_all(plan_lines(ctx, found))
-        say_plan(ctx, found.plan)
-        for source in found.plan.sources:
+        ctx.say_all(plan_lines(ctx, plan))
+        say_plan(ctx, plan.plan)
+        for source in plan.plan.sources:
             session, _, seq = source.rpartition("@")
             ctx.remark(f"  from {session}@e{seq}")
 
-    ctx.answer("plan", found, human)
-    if not found.endorsed:
-        ctx.suggest(f"wakelog plans endorse {found.name}")
+    ctx.answer("plan", plan, human)
+    if not plan.endorsed:
+        ctx.suggest(f"wakelog plans endorse {plan.name}")
 
 
 @plans_command.command("endorse")
@@ -93,8 +93,8 @@ def endorse_plan(ctx: CommandContext, name: str, by: str, why: str) -> None:
     Examples:
       wakelog plans endorse refund --by ann
     """
-    found = ctx.store.plans.endorse(name, by=by, why=why)
-    ctx.answer("plan", found, plan_lines(ctx, found))
+    plan = ctx.store.plans.endorse(name, by=by, why=why)
+    ctx.answer("plan", plan, plan_lines(ctx, plan))
 
 
 @plans_command.command("run")
@@ -120,18 +120,18 @@ def run_plan(ctx: CommandContext, name: str, changes: tuple[str, ...], tools: tu
     """
     from wakelog.replay.agent_run import load_tools
 
-    found, inputs = ctx.store.plans.endorsed(name), dict(_inputs(changes))
-    wanted = list(dict.fromkeys(step.tool for step in found.plan.steps))
+    plan, inputs = ctx.store.plans.endorsed(name), dict(_inputs(changes))
+    wanted = list(dict.fromkeys(step.tool for step in plan.plan.steps))
     # What the tools print is not part of the answer.
     with contextlib.redirect_stdout(sys.stderr):
         loaded = load_tools(tools, wanted)
     if missing := [tool for tool in wanted if tool not in loaded]:
-        return _offer_program(ctx, found, inputs, wanted, missing)
-    if unset := [p.name for p in found.plan.parameters if p.known == "unknown" and p.name not in inputs]:
+        return _offer_program(ctx, plan, inputs, wanted, missing)
+    if unset := [p.name for p in plan.plan.parameters if p.known == "unknown" and p.name not in inputs]:
         raise click.UsageError(f"the plan needs {', '.join(unset)}: give it with --set {unset[0]}=TEXT")
     with contextlib.redirect_stdout(sys.stderr):
-        session = ctx.session() if ctx.names_session else ctx.store.session(f"{found.name}-run", goal=found.name)
-        progress = ctx.store.plans.run(found.name, session, inputs, tools=loaded)
+        session = ctx.session() if ctx.names_session else ctx.store.session(f"{plan.name}-run", goal=plan.name)
+        progress = ctx.store.plans.run(plan.name, session, inputs, tools=loaded)
     ctx.answer("plan-run", SessionResult(session, progress), _progress_lines(ctx, progress))
     ctx.suggest(f"wakelog show {handle(session)}@{session.head.turn}")
     return 0 if progress.ok else NO
@@ -157,21 +157,21 @@ def _progress_lines(ctx: CommandContext, progress: PlanProgress) -> Iterator[str
 
 
 def _offer_program(
-    ctx: CommandContext, found: PromotedPlan, inputs: Mapping[str, Value], tools: Sequence[str], missing: list[str]
+    ctx: CommandContext, plan: PromotedPlan, inputs: Mapping[str, Value], tools: Sequence[str], missing: list[str]
 ) -> int:
     """Answers with a program that runs a plan, to paste; unknown values are `...`."""
     values = ", ".join(
-        f"{p.name!r}: {repr(inputs[p.name]) if p.name in inputs else '...'}" for p in found.plan.parameters
+        f"{p.name!r}: {repr(inputs[p.name]) if p.name in inputs else '...'}" for p in plan.plan.parameters
     )
     program = [
         "import wakelog",
         "",
         "store = wakelog.open()",
-        f"session = store.session({f'{found.name}-run'!r})",
+        f"session = store.session({f'{plan.name}-run'!r})",
         f"tools = {{{', '.join(f'{tool!r}: ...' for tool in tools)}}}  # the functions",
-        f"print(store.plans.run({found.name!r}, session, {{{values}}}, tools=tools))",
+        f"print(store.plans.run({plan.name!r}, session, {{{values}}}, tools=tools))",
     ]
-    data = {"name": found.name, "missing": missing, "program": program}
+    data = {"name": plan.name, "missing": missing, "program": program}
     problem = f"nothing was run: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not given"
     ctx.answer("plan-tools", data, [f"{problem}. Name their module with --tools, or run:", "", *program])
     return NO

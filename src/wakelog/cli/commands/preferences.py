@@ -44,10 +44,10 @@ def list_preferences(ctx: CommandContext, everything: bool) -> int:
       wakelog preferences list -A
     """
     project = None if everything else (ctx.store.known.here()[1] or "")
-    found = list(ctx.store.preferences.all(project=project))
-    lines = chain.from_iterable(_lines(ctx, preference) for preference in found)
-    code = ctx.answer_found("preferences", found, found, lambda: lines, "no preferences are kept")
-    if not found:
+    preferences = list(ctx.store.preferences.all(project=project))
+    lines = chain.from_iterable(_lines(ctx, preference) for preference in preferences)
+    code = ctx.answer_found("preferences", preferences, preferences, lambda: lines, "no preferences are kept")
+    if not preferences:
         ctx.suggest('wakelog preferences add "…"', "wakelog preferences derived")
     return code
 
@@ -66,9 +66,9 @@ def add_preference(ctx: CommandContext, text: str, person: str, everywhere: bool
       wakelog preferences add "answer in French" --everywhere --person ann
     """
     project = "" if everywhere else (ctx.store.known.here()[1] or "")
-    kept = ctx.store.preferences.add(text, project=project, person=person, why=why)
-    ctx.answer("preference", kept, _lines(ctx, kept))
-    ctx.suggest(f"wakelog preferences rm {kept.id}")
+    preference = ctx.store.preferences.add(text, project=project, person=person, why=why)
+    ctx.answer("preference", preference, _lines(ctx, preference))
+    ctx.suggest(f"wakelog preferences rm {preference.id}")
 
 
 @preferences_command.command("derived")
@@ -82,19 +82,19 @@ def derived_preferences(ctx: CommandContext, everything: bool, limit: int) -> in
       wakelog preferences derived
     """
     project = None if everything else ctx.store.known.here()[1]
-    found = list(ctx.store.preferences.derived(project=project, limit=limit))
+    preferences = list(ctx.store.preferences.derived(project=project, limit=limit))
 
     def lines() -> Iterator[str]:
-        for item in found:
+        for item in preferences:
             times = f"  {item.roots} sessions" if item.roots > 1 else ""
             place = f"{item.name or item.session}@{item.item}"
             yield f"{ctx.style(inert_line(place), fg='cyan')}  {item.kind}{times}"
             yield "  " + fit(inert_line(item.text), ctx.columns - 2)
 
     none = "nothing was said that could be a preference"
-    code = ctx.answer_found("possible-preferences", found, found, lines, none)
-    if found:
-        first = found[0]
+    code = ctx.answer_found("possible-preferences", preferences, preferences, lines, none)
+    if preferences:
+        first = preferences[0]
         ctx.suggest(f"wakelog preferences accept {first.name or first.session}@{first.item}")
     return code
 
@@ -116,8 +116,8 @@ def accept_preference(ctx: CommandContext, where: str, person: str, everywhere: 
         raise click.UsageError("name the session and the item, as in fix-bug@e17")
     session = ctx.session(name)
     project = "" if everywhere else None
-    kept = ctx.store.preferences.accept(session, item, project=project, person=person, why=why)
-    ctx.answer("preference", kept, _lines(ctx, kept))
+    preference = ctx.store.preferences.accept(session, item, project=project, person=person, why=why)
+    ctx.answer("preference", preference, _lines(ctx, preference))
 
 
 @preferences_command.command("rm")
@@ -134,9 +134,13 @@ def remove_preference(ctx: CommandContext, id: str, why: str) -> None:
     ctx.answer("preference-removed", {"id": id}, f"the preference {id} is removed")
 
 
-def _lines(ctx: CommandContext, kept: Preference) -> Iterator[str]:
-    scope = " and ".join(filter(None, (kept.project and f"in {kept.project}", kept.person and f"for {kept.person}")))
-    session, _, seq = kept.source.rpartition("@")
-    note = f"{scope or 'everywhere'}, {kept.known}, {session}@e{seq}"
-    yield f"{ctx.style(kept.id, fg='cyan')}  {fit(inert_line(kept.text), ctx.columns - 8)}"
+def _lines(ctx: CommandContext, preference: Preference) -> Iterator[str]:
+    scope = " and ".join(
+        filter(
+            None, (preference.project and f"in {preference.project}", preference.person and f"for {preference.person}")
+        )
+    )
+    session, _, seq = preference.source.rpartition("@")
+    note = f"{scope or 'everywhere'}, {preference.known}, {session}@e{seq}"
+    yield f"{ctx.style(preference.id, fg='cyan')}  {fit(inert_line(preference.text), ctx.columns - 8)}"
     yield ctx.style(f"        {inert_line(note)}", dim=True)

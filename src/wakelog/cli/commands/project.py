@@ -12,9 +12,10 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.render.table import say_table
-from wakelog.cli.text import inert_line, pluralize
+from wakelog.cli.text import inert_line
 from wakelog.http.namespaces import NamespaceStores
 from wakelog.maintenance.projection import NamespaceProjections, Projection, catch_up, progress_of
+from wakelog.model.short_text import pluralize
 from wakelog.store import Store
 
 
@@ -84,8 +85,8 @@ def _run(ctx: CommandContext, spaces: NamespaceStores | None) -> None:
 
 
 def _show_status(ctx: CommandContext, stores: Mapping[str, Store]) -> None:
-    found = [(name, shard) for name, store in stores.items() for shard in progress_of(store)]
-    data = {"shards": [{**msgspec.to_builtins(shard), "namespace": name} for name, shard in found]}
+    results = [(name, shard) for name, store in stores.items() for shard in progress_of(store)]
+    data = {"shards": [{**msgspec.to_builtins(shard), "namespace": name} for name, shard in results]}
     rows = [
         (
             _prefixed(name, f"shard {shard.shard}"),
@@ -93,7 +94,7 @@ def _show_status(ctx: CommandContext, stores: Mapping[str, Store]) -> None:
             f"{shard.behind:,}",
             inert_line(shard.owner) or "nobody",
         )
-        for name, shard in found
+        for name, shard in results
     ]
     ctx.answer("projection-status", data, lambda: say_table(ctx, "shard 7 | > place | > behind | projected by", rows))
 

@@ -94,14 +94,14 @@ def _answer_live(
     return fleet.found
 
 
-def _versions(found: Sequence[LiveSession]) -> list[tuple[str, int, tuple[str, ...]]]:
-    return [(live.session.id, live.condition.seq, live.condition.needs) for live in found]
+def _versions(sessions: Sequence[LiveSession]) -> list[tuple[str, int, tuple[str, ...]]]:
+    return [(live.session.id, live.condition.seq, live.condition.needs) for live in sessions]
 
 
-def _show(ctx: CommandContext, found: Sequence[LiveSession], failed: bool, wanted: set[str]) -> None:
+def _show(ctx: CommandContext, sessions: Sequence[LiveSession], failed: bool, wanted: set[str]) -> None:
     words = [*(["failed"] if failed else []), *(_NOTHING[need] for need in _NOTHING if need in wanted)]
     none = f"nothing {' or '.join(words) or 'is live'}"
-    say_table(ctx, _COLUMNS, [_row(ctx, live, failed) for live in found], none=none)
+    say_table(ctx, _COLUMNS, [_row(ctx, live, failed) for live in sessions], none=none)
 
 
 def _row(ctx: CommandContext, live: LiveSession, failed: bool) -> Row:

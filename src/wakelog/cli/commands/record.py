@@ -49,8 +49,8 @@ def record_command(
     """Run a command, and record every model call that it makes.
 
     The command needs no change. It is started with OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL and
-    similar variables set to an address on this machine. What it sends there goes on to the provider, or to what the
-    variable held before, and the answer comes back unchanged. Recorded are messages, answers, tools that the model
+    similar variables set to an address on this machine. What it sends there is forwarded to the provider, or to what
+    the variable held before, and the answer comes back unchanged. Recorded are messages, answers, tools that the model
     asked for, and what they cost; never a key. A client that does not read these variables is not seen.
 
     If the store fails, the traffic continues, and the gap is recorded when the store is back. The exit code is that of

@@ -14,13 +14,14 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import json_or_text, place_argument
-from wakelog.cli.places import Place, find_span
 from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.table import Cell, Row, say_table
 from wakelog.cli.render.values import scalar
-from wakelog.cli.text import fit, glyph, inert, inert_line, pluralize
+from wakelog.cli.selectors import Place, find_span
+from wakelog.cli.text import fit, glyph, inert, inert_line
 from wakelog.errors import DivergenceError, WakelogError
+from wakelog.model.short_text import pluralize
 from wakelog.model.values import Value
 from wakelog.replay.plan import Plan, Reference
 from wakelog.replay.recording import RecordedCall, RecordedTurn, Recording
@@ -39,12 +40,12 @@ _MODES = {
 
 def plain_report(report: Report) -> dict[str, Any]:
     """A report as JSON."""
-    found = report.divergence
+    divergence = report.divergence
     return {
         **{k: v for k, v in msgspec.to_builtins(report).items() if k not in ("steps", "name")},
         "replayed": report.name,
         "ok": report.ok,
-        "divergence": None if found is None else {**_plain(found), "sentence": report.first_difference},
+        "divergence": None if divergence is None else {**_plain(divergence), "sentence": report.first_difference},
         "steps": [_plain(row) for row in report.steps],
         "error": report.error or None,
     }
@@ -99,17 +100,17 @@ def _summary(recording: Recording) -> str:
 def say_report(ctx: CommandContext, report: Report) -> None:
     """Prints the first difference, then all steps."""
     ctx.say(f"{ctx.style(inert_line(report.name), bold=True)}  {report.mode}  {_sum(report)}")
-    found = report.divergence
-    if found is not None:
+    divergence = report.divergence
+    if divergence is not None:
         ctx.say(f"{ctx.style('first difference:', fg='red', bold=True)} {inert(report.first_difference)}")
-    if report.error and (found is None or report.mode != "strict"):
+    if report.error and (divergence is None or report.mode != "strict"):
         ctx.say(f"{ctx.style('ended by:', fg='red')} {inert_line(report.error)}")
     for note in report.notes:
         ctx.say(f"{ctx.style('note:', fg='yellow')} {note}")
-    shown = [row for row in report.steps if row.verdict != "unreached"]
-    say_table(ctx, _STEPS, [line for row in shown for line in _lines(row)], titles=False)
-    if len(shown) < len(report.steps):
-        left = len(report.steps) - len(shown)
+    rows = [row for row in report.steps if row.verdict != "unreached"]
+    say_table(ctx, _STEPS, [line for row in rows for line in _lines(row)], titles=False)
+    if len(rows) < len(report.steps):
+        left = len(report.steps) - len(rows)
         words = "step was" if left == 1 else "steps were"
         ctx.remark(f"  {glyph('more')} {left} {words} not reached")
     if report.state:
@@ -210,7 +211,7 @@ def _reference(reference: Reference) -> str:
 
 @click.command("replay")
 @place_argument()
-@click.option("--from", "start", default="", metavar="SEL", help="Start here, and go on to the end of SEL.")
+@click.option("--from", "start", default="", metavar="SEL", help="Start here, and continue to the end of SEL.")
 @click.option(
     "--mode",
     type=click.Choice(["strict", "fill", "live"]),

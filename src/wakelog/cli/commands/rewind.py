@@ -12,11 +12,12 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.options import session_argument, why_option, yes_option
-from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.sessions import label, plain_move
+from wakelog.cli.selectors import refuse_if_moved
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import glyph, inert, inert_line, pluralize
+from wakelog.cli.text import glyph, inert, inert_line
 from wakelog.diff.rewind_preview import Beyond, FileBeyond, RewindPreview
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 from wakelog.session.undo import Undone
 
@@ -122,8 +123,8 @@ def rewind_command(
 def _show_diff(ctx: CommandContext, session: Session[Any], plan: RestorePlan) -> None:
     from wakelog.cli.render.files import diff_lines
 
-    for found in session.files.plan_diff(plan):
-        ctx.say_all(diff_lines(ctx, found))
+    for diff in session.files.plan_diff(plan):
+        ctx.say_all(diff_lines(ctx, diff))
 
 
 def _show_end(
@@ -269,8 +270,8 @@ def _undo(ctx: CommandContext, session: str, verb: str, **how: Any) -> int:
     return PARTIAL if undone.files is not None and undone.files.is_partial else 0
 
 
-def _show(ctx: CommandContext, found: Session[Any], undone: Undone, data: dict[str, Any]) -> None:
-    name = label(found)
+def _show(ctx: CommandContext, session: Session[Any], undone: Undone, data: dict[str, Any]) -> None:
+    name = label(session)
     what = "the adoption" if data["mode"] == "adopt" else f"the {data['mode']}"
     went = f"(it went to e{data['went_to']})" if not undone.only_files else "of files"
     ctx.say(f"{name}: undid {what} at e{undone.operation} {went}.")

@@ -9,9 +9,9 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import all_projects_option, limit_option
-from wakelog.cli.places import find_time
 from wakelog.cli.render.money import group_namer, plain_money, say_sums
 from wakelog.cli.render.results import plain, shape
+from wakelog.cli.selectors import find_time
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import count, duration, money
 from wakelog.index.rollups import LEVELS, MEASURES, Rollup, RollupRow
@@ -63,7 +63,7 @@ def rollup_command(
       wakelog rollup -A --by project --svg calls > calls.svg
     """
     project = None if everything or sessions else ctx.store.known.here()[1]
-    found = ctx.store.rollup(
+    rollup = ctx.store.rollup(
         by,
         sessions=[ctx.session(session).id for session in sessions] or None,
         project=project,
@@ -71,29 +71,29 @@ def rollup_command(
         until=find_time(ctx, until) or None,
         utc=ctx.utc,
     )
-    ctx.warn_unread(found.as_of.damaged)
+    ctx.warn_unread(rollup.as_of.damaged)
     name = group_namer(ctx, by)
     data: dict[str, Any] = {
-        "by": found.by,
-        "rows": [{"key": row.key or None, "name": name(row.key), **plain(row)} for row in found.rows],
-        "total": found.total,
-        "deleted": found.deleted,
+        "by": rollup.by,
+        "rows": [{"key": row.key or None, "name": name(row.key), **plain(row)} for row in rollup.rows],
+        "total": rollup.total,
+        "deleted": rollup.deleted,
     }
     if measure:
-        ctx.answer("rollup", data, found.svg(measure).splitlines())
+        ctx.answer("rollup", data, rollup.svg(measure).splitlines())
         return
-    ctx.answer("rollup", data, lambda: _show(ctx, found, name, limit), records=data["rows"])
+    ctx.answer("rollup", data, lambda: _show(ctx, rollup, name, limit), records=data["rows"])
 
 
-def _show(ctx: CommandContext, found: Rollup, name: Callable[[str], str], limit: int) -> None:
-    if not found.rows:
+def _show(ctx: CommandContext, rollup: Rollup, name: Callable[[str], str], limit: int) -> None:
+    if not rollup.rows:
         ctx.say("nothing was done")
         return
     columns = (
-        f"{found.by} 14 | > sessions -3 | > turns -2 | > phases -5 | > calls | > errors | > lines -4 | > tokens -1"
+        f"{rollup.by} 14 | > sessions -3 | > turns -2 | > phases -5 | > calls | > errors | > lines -4 | > tokens -1"
         " | > time | > money"
     )
-    say_sums(ctx, columns, found, lambda row: (name(row.key), *_cells(row)), limit)
+    say_sums(ctx, columns, rollup, lambda row: (name(row.key), *_cells(row)), limit)
 
 
 def _cells(row: RollupRow) -> tuple[str, ...]:

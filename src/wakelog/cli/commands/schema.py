@@ -103,16 +103,16 @@ def _document(name: str, data: Any, shapes: dict[str, Any]) -> dict[str, Any]:
 
 def _referenced(schema: Any, known: dict[str, Any]) -> dict[str, Any]:
     """The definitions that a schema refers to, directly or through others."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     queue = [schema]
     while queue:
         node = queue.pop()
         if isinstance(node, dict):
             name = str(node.get("$ref", "")).removeprefix("#/$defs/")
-            if name in known and name not in found:
-                found[name] = known[name]
+            if name in known and name not in results:
+                results[name] = known[name]
                 queue.append(known[name])
             queue += node.values()
         elif isinstance(node, list):
             queue += node
-    return dict(sorted(found.items()))
+    return dict(sorted(results.items()))

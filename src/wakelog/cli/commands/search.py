@@ -14,10 +14,10 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import limit_option
 from wakelog.cli.output import Progress
-from wakelog.cli.places import find_time
 from wakelog.cli.render.results import shape, shows
 from wakelog.cli.render.table import GAP, Cell, Column, say_table
 from wakelog.cli.render.values import scalar, text_of
+from wakelog.cli.selectors import find_time
 from wakelog.cli.text import age, fit, glyph, inert_line, pad, place_of_turn, trust_mark, width
 from wakelog.index.results import Hit, Table
 from wakelog.index.sql import ROWS_MAX, VIEWS

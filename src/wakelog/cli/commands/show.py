@@ -11,13 +11,13 @@ import click
 import msgspec
 
 from wakelog.cli.context import CommandContext, common
-from wakelog.cli.places import find_events, find_span
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.detail import MAX_BYTES, event_lines, turn_lines
 from wakelog.cli.render.events import record
 from wakelog.cli.render.insight import WHY, derive_insight, insight_lines
 from wakelog.cli.render.sessions import handle, identity
 from wakelog.cli.render.turns import TurnSummary, gather
+from wakelog.cli.selectors import find_events, find_span
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert
 from wakelog.errors import CorruptLogError
@@ -97,18 +97,18 @@ def _show(ctx: CommandContext, shown: list[_Shown], raw: bool, with_output: bool
 
 
 def _find(ctx: CommandContext, places: tuple[str, ...]) -> list[_Shown]:
-    found: list[_Shown] = []
+    results: list[_Shown] = []
     named = [ctx.place(text) for text in places or ("@",)]
     for place in named:
-        found.append(_find_one(place.session if place.named or not found else found[-1].session, place.text))
+        results.append(_find_one(place.session if place.named or not results else results[-1].session, place.text))
     if len(named) > 1 and named[0].named and not named[0].text and not named[1].named:
-        del found[0]  # a name alone only says which session the positions after it are in
+        del results[0]  # a name alone only says which session the positions after it are in
     # `fix-auth@7 e40`, as search prints it, means the event and not the turn as well.
-    if len(found) == 2 and places[0][-1:].isdigit() and found[1].kind == "event" and found[0].kind == "turn":
-        first, second = found
+    if len(results) == 2 and places[0][-1:].isdigit() and results[1].kind == "event" and results[0].kind == "turn":
+        first, second = results
         if first.session.id == second.session.id and first.span.first <= second.span.first <= first.span.last:
             return [second]
-    return found
+    return results
 
 
 def _find_one(session: Session[Any], spot: str) -> _Shown:
@@ -185,9 +185,9 @@ def _say(ctx: CommandContext, shown: _Shown, with_output: bool, everything: bool
     row = _turn_row(shown)
     commit = _plain_commit(session, shown.span.last) if shown.kind == "commit" else None
     entries = itertools.islice(_entries(shown), MAX_EVENTS)
-    found = _insight(shown, row, everything)
+    insight = _insight(shown, row, everything)
     # The heading has the goal, and checks and files are among the events.
-    about = list(insight_lines(ctx, found, (*WHY, "pending", "check"), files=False)) if found else []
+    about = list(insight_lines(ctx, insight, (*WHY, "pending", "check"), files=False)) if insight else []
     ctx.say_all(
         turn_lines(ctx, session, row, commit, shown.span, entries, tools, about, with_output=with_output, limit=limit)
     )

@@ -9,11 +9,11 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import at_option
-from wakelog.cli.places import child_key, find_key, plain_key
 from wakelog.cli.render.changes import writer_name
 from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Row, say_table
 from wakelog.cli.render.values import scalar, tree
+from wakelog.cli.selectors import child_key, find_key, plain_key
 from wakelog.cli.shell_completion import complete_key, complete_selector
 from wakelog.cli.text import clock, glyph, inert_line, iso, join_facts, other_time, place_of_turn, trust_mark
 from wakelog.diff.writers import Blame
@@ -105,22 +105,24 @@ def blame_command(ctx: CommandContext, key: str, at: str) -> None:
     where = ctx.place(at=at)
     session, seq = where.session, where.session.head.seq if where.at is None else where.at
     pointer, _ = find_key(session.log.state(session.seq(seq)), key)
-    found = session.history.blame(pointer, seq)
+    blames = session.history.blame(pointer, seq)
     data = {
         **identity(session),
         "at": seq,
         "pointer": pointer,
-        "keys": [{"pointer": b.pointer, "value": b.value, "writer": b.writer} for b in found],
+        "keys": [{"pointer": b.pointer, "value": b.value, "writer": b.writer} for b in blames],
     }
 
     def human() -> None:
         ctx.say(f"{title(ctx, session)}  e{seq}")
-        shown = [b for b in found if pointer.startswith(KEPT_BY_ADAPTERS) or not b.pointer.startswith(KEPT_BY_ADAPTERS)]
+        shown = [
+            b for b in blames if pointer.startswith(KEPT_BY_ADAPTERS) or not b.pointer.startswith(KEPT_BY_ADAPTERS)
+        ]
         say_table(ctx, _COLUMNS, [_row(ctx, blame) for blame in shown], titles=False)
 
     ctx.answer("blame", data, human)
-    if found and found[0].writer:
-        ctx.suggest(f"wakelog show -s {handle(session)} e{found[0].writer.seq}")
+    if blames and blames[0].writer:
+        ctx.suggest(f"wakelog show -s {handle(session)} e{blames[0].writer.seq}")
 
 
 def _row(ctx: CommandContext, blame: Blame) -> Row:

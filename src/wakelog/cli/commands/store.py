@@ -16,11 +16,12 @@ from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.output import Progress
 from wakelog.cli.render.table import say_table
-from wakelog.cli.text import clock, iso, pluralize, size
+from wakelog.cli.text import clock, iso, size
 from wakelog.config import settings as config
 from wakelog.engine import MigrationStep
 from wakelog.maintenance.check import check_store, require_migrations
 from wakelog.maintenance.info import StoreInfo, info
+from wakelog.model.short_text import pluralize
 
 MAX_KINDS = 8
 _DURABILITY = {
@@ -105,12 +106,12 @@ def migrate(ctx: CommandContext, dry_run: bool) -> None:
     """
     engine = require_migrations(ctx.store)
     before, waiting = engine.version(), engine.waiting()
-    done = [] if dry_run else list(engine.migrate())
+    steps = [] if dry_run else list(engine.migrate())
     data = {
         "before": before,
         "after": engine.version(),
         "dry_run": dry_run,
-        "steps": [{**msgspec.to_builtins(step), "done": step in done} for step in waiting],
+        "steps": [{**msgspec.to_builtins(step), "done": step in steps} for step in waiting],
     }
     ctx.answer("store-migrate", data, lambda: _show_steps(ctx, before, waiting, dry_run))
 

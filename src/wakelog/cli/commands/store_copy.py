@@ -13,7 +13,8 @@ import msgspec
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY, PARTIAL
 from wakelog.cli.output import Progress, is_url
-from wakelog.cli.text import inert_line, pluralize
+from wakelog.cli.text import inert_line
+from wakelog.model.short_text import pluralize
 from wakelog.store import Store
 from wakelog.store import open as open_store
 
@@ -61,8 +62,8 @@ def backup(ctx: CommandContext, target: str) -> int:
         from wakelog.maintenance import archive as archiving
 
         with Progress(ctx, "archived events", sum(h.seq for h in here.sessions())) as progress:
-            done = archiving.backup(here, target, progress)
-        return show_archive(ctx, done, target, "archived")
+            result = archiving.backup(here, target, progress)
+        return show_archive(ctx, result, target, "archived")
     with open_store(target) as there:
         return _copy(ctx, here, there, target, (), True)
 
@@ -100,16 +101,16 @@ def _restore(ctx: CommandContext, source: str, name: str, target: Callable[[], S
 
         here = target()
         with Progress(ctx, "restored events") as progress:
-            done = restore_parquet(here, source, progress)
-        return show_archive(ctx, done, source, "restored")
+            result = restore_parquet(here, source, progress)
+        return show_archive(ctx, result, source, "restored")
     if is_url(source) and not source.startswith("sqlite://"):
         from wakelog.maintenance import archive as archiving
 
-        name, found = archiving.read_list(source, name)
+        name, archive = archiving.read_list(source, name)
         here = target()
-        with Progress(ctx, "restored events", sum(session.seq for session in found.sessions)) as progress:
-            done = archiving.restore(here, source, name, progress)
-        return show_archive(ctx, done, source, "restored")
+        with Progress(ctx, "restored events", sum(session.seq for session in archive.sessions)) as progress:
+            result = archiving.restore(here, source, name, progress)
+        return show_archive(ctx, result, source, "restored")
     with open_store(source, create=False) as there:
         return _copy(ctx, there, target(), where, (), True)
 
@@ -136,20 +137,20 @@ def _copy(
 
     chosen = [source.find(name) for name in only] or None
     with Progress(ctx, "copied events") as progress:
-        done = copy_store(source, target, chosen, progress=progress, decrypt=decrypt)
+        result = copy_store(source, target, chosen, progress=progress, decrypt=decrypt)
     bad = []
     heads = list(target.sessions()) if verify else []
     with Progress(ctx, "verified events", sum(h.seq for h in heads)) as progress:
         for head in heads:
             bad += [] if target.resume(head.session).verify().ok else [head.session]
             progress(head.seq)
-    data = {**msgspec.to_builtins(done), "target": hide_password(where), "verified": verify, "damaged": bad}
+    data = {**msgspec.to_builtins(result), "target": hide_password(where), "verified": verify, "damaged": bad}
 
     def human() -> None:
-        there = _were_there(done.unchanged)
-        copied = f"{pluralize(done.sessions, 'session')}, {pluralize(done.events, 'event')}"
+        there = _were_there(result.unchanged)
+        copied = f"{pluralize(result.sessions, 'session')}, {pluralize(result.events, 'event')}"
         ctx.say(f"{copied} → {inert_line(hide_password(where))}  ({there})")
-        for session in done.diverged:
+        for session in result.diverged:
             name = inert_line(str(source.engine.head(session)))
             ctx.say(f"{ctx.style('✗', fg='yellow')} {name} has a different history there, and was not copied")
         for session in bad:
@@ -158,24 +159,24 @@ def _copy(
             ctx.say(f"{ctx.mark(True)} {pluralize(len(heads), 'session')} checked there, all sound")
 
     ctx.answer("store-copy", data, human)
-    return INTEGRITY if bad else PARTIAL if done.diverged else 0
+    return INTEGRITY if bad else PARTIAL if result.diverged else 0
 
 
 def _were_there(unchanged: int) -> str:
     return f"{unchanged:,} {'was' if unchanged == 1 else 'were'} there already" if unchanged else "all of them new"
 
 
-def show_archive(ctx: CommandContext, done: ArchiveResult, place: str, word: str) -> int:
-    data = {**msgspec.to_builtins(done), "place": hide_password(place)}
+def show_archive(ctx: CommandContext, result: ArchiveResult, place: str, word: str) -> int:
+    data = {**msgspec.to_builtins(result), "place": hide_password(place)}
 
     def human() -> None:
-        there = _were_there(done.unchanged)
-        ctx.say(f"{pluralize(done.sessions, 'session')} {word}  ({there})  {inert_line(hide_password(place))}")
-        for session, problem in done.problems.items():
+        there = _were_there(result.unchanged)
+        ctx.say(f"{pluralize(result.sessions, 'session')} {word}  ({there})  {inert_line(hide_password(place))}")
+        for session, problem in result.problems.items():
             ctx.say(f"{ctx.mark(False)} {inert_line(ctx.name_of(session))}: {inert_line(problem)}")
-        for damage in done.damaged_files:
+        for damage in result.damaged_files:
             ctx.say(f"{ctx.style('✗', fg='yellow')} {inert_line(damage)}: what it held was taken from bundles")
-        ctx.say(f"  as of {done.list}")
+        ctx.say(f"  as of {result.list}")
 
     ctx.answer("store-archive", data, human)
-    return INTEGRITY if done.is_damaged else PARTIAL if done.problems else 0
+    return INTEGRITY if result.is_damaged else PARTIAL if result.problems else 0

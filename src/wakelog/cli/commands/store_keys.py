@@ -11,7 +11,8 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import yes_option
 from wakelog.cli.render.table import say_table
-from wakelog.cli.text import clock, inert_line, pluralize
+from wakelog.cli.text import clock, inert_line
+from wakelog.model.short_text import pluralize
 from wakelog.store.encryption import new_key_file
 
 
@@ -32,7 +33,7 @@ def keys_command() -> None:
 @common
 def new(ctx: CommandContext, file: Path) -> None:
     """Make a key in a file that only you can read. Reading the store needs this key and the key ring; without them
-    nobody can read it. Keep a copy where you keep other keys.
+    it cannot be read. Keep a copy where you keep other keys.
 
     Example:
       wakelog store keys new ~/wakelog.key
@@ -52,18 +53,18 @@ def list_keys(ctx: CommandContext) -> None:
       wakelog store keys list
     """
     encryption = ctx.store.encryption
-    found, ring = encryption.tree_keys(), encryption.ring_path
+    infos, ring = encryption.tree_keys(), encryption.ring_path
 
     def human() -> None:
         rows = []
-        for key in found:
+        for key in infos:
             sessions = ", ".join(key.sessions) or "not in this store"
             deleted = f"deleted {clock(key.deleted_at, utc=ctx.utc, long=True)}" if key.deleted_at else ""
             rows.append((key.key_id, key.tree, deleted or sessions))
         say_table(ctx, "key | tree | sessions 12", rows)
         ctx.say(f"key ring {inert_line(str(ring))}" if rows else f"no keys yet in {inert_line(str(ring))}")
 
-    data = {"ring": str(ring), "keys": msgspec.to_builtins(found)}
+    data = {"ring": str(ring), "keys": msgspec.to_builtins(infos)}
     ctx.answer("store-keys", data, human, records=data["keys"])
 
 
@@ -102,6 +103,6 @@ def delete_key(ctx: CommandContext, session: str, why: str, yes: bool) -> None:
       wakelog store keys delete s_01JCX4M0E8Z6Y4T2R0N8K6H4F2 --yes
     """
     ctx.confirm(f"Erase {session} and all its forks for good, in every copy?", yes=yes)
-    done = ctx.store.encryption.delete(session, why=why)
-    line = f"Deleted {pluralize(len(done.sessions), 'session')} and the key {done.key_id}"
-    ctx.answer("store-key-deleted", done, [line, "  copies of the key ring that still have it must go too"])
+    info = ctx.store.encryption.delete(session, why=why)
+    line = f"Deleted {pluralize(len(info.sessions), 'session')} and the key {info.key_id}"
+    ctx.answer("store-key-deleted", info, [line, "  copies of the key ring that still have it must go too"])

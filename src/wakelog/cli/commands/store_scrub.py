@@ -10,12 +10,13 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import INTEGRITY, PARTIAL
 from wakelog.cli.output import Progress
-from wakelog.cli.text import inert_line, iso, pluralize
+from wakelog.cli.text import inert_line, iso
 from wakelog.config.amounts import parse_interval
 from wakelog.engine import StoreFinding
 from wakelog.maintenance.scrub import Pass, Scrubbed, open_pass
 from wakelog.maintenance.scrub import scrub as scrub_store
 from wakelog.model.ids import SessionId
+from wakelog.model.short_text import pluralize
 
 
 @click.command("scrub")
@@ -43,11 +44,11 @@ def scrub(ctx: CommandContext, for_: str | None, rate: int | None, repair: bool,
     total = _events_of(ctx)
     with Progress(ctx, "verified events", total) as progress:
         progress(known.events if known else 0)
-        done = scrub_store(
+        result = scrub_store(
             ctx.store, for_s=for_s, rate=rate, repair=repair, anew=anew, all_replicas=all_replicas, progress=progress
         )
-    ctx.answer("store-scrub", _plain(ctx, done), lambda: _show(ctx, done))
-    return INTEGRITY if done.damage else PARTIAL if done.unread else 0
+    ctx.answer("store-scrub", _plain(ctx, result), lambda: _show(ctx, result))
+    return INTEGRITY if result.damage else PARTIAL if result.unread else 0
 
 
 def _events_of(ctx: CommandContext) -> int:
@@ -57,33 +58,35 @@ def _events_of(ctx: CommandContext) -> int:
     return sum(h.seq - (h.fork.at if h.fork else 0) for h in heads)
 
 
-def _plain(ctx: CommandContext, done: Scrubbed) -> dict[str, Any]:
-    data: dict[str, Any] = msgspec.to_builtins(done)
+def _plain(ctx: CommandContext, result: Scrubbed) -> dict[str, Any]:
+    data: dict[str, Any] = msgspec.to_builtins(result)
     for name in ("began", "ended"):
         at = data["of_pass"][name]
         data["of_pass"][name] = iso(at) if at is not None else None
     for finding in data["findings"]:
         finding["name"] = _name(ctx, finding["session"])
-    return {**data, "is_whole": done.is_whole, "damage": done.damage, "ok": not done.damage and not done.unread}
+    return {**data, "is_whole": result.is_whole, "damage": result.damage, "ok": not result.damage and not result.unread}
 
 
 def _name(ctx: CommandContext, session: str) -> str:
     return ctx.name_of(SessionId(session)) if session else ""
 
 
-def _show(ctx: CommandContext, done: Scrubbed) -> None:
-    for finding in sorted(done.findings, key=lambda f: not f.is_damage):
+def _show(ctx: CommandContext, result: Scrubbed) -> None:
+    for finding in sorted(result.findings, key=lambda f: not f.is_damage):
         _say(ctx, finding)
-    if done.repaired:
-        ctx.say(f"{ctx.mark(True)} {done.repaired} repaired")
-    mark = ctx.mark(not done.damage and not done.unread)
-    verdict = f"{done.damage} damaged" if done.damage else "every byte agrees"
-    if done.unread:
-        verdict += f", but {pluralize(done.unread, 'replica')} could not be read"
-    ctx.say(f"{mark} {pluralize(done.sessions, 'session')}, {pluralize(done.events, 'event')}: {verdict}")
-    if done.copies:
-        ctx.say(f"  {pluralize(done.copies, 'replica')} compared; a server may still answer from memory, not from disk")
-    _say_progress(ctx, done, done.of_pass)
+    if result.repaired:
+        ctx.say(f"{ctx.mark(True)} {result.repaired} repaired")
+    mark = ctx.mark(not result.damage and not result.unread)
+    verdict = f"{result.damage} damaged" if result.damage else "every byte agrees"
+    if result.unread:
+        verdict += f", but {pluralize(result.unread, 'replica')} could not be read"
+    ctx.say(f"{mark} {pluralize(result.sessions, 'session')}, {pluralize(result.events, 'event')}: {verdict}")
+    if result.copies:
+        ctx.say(
+            f"  {pluralize(result.copies, 'replica')} compared; a server may still answer from memory, not from disk"
+        )
+    _say_progress(ctx, result, result.of_pass)
 
 
 def _say(ctx: CommandContext, finding: StoreFinding) -> None:
@@ -96,15 +99,15 @@ def _say(ctx: CommandContext, finding: StoreFinding) -> None:
         ctx.say(f"  {ctx.style('fix:', dim=True)} {inert_line(finding.fix)}")
 
 
-def _say_progress(ctx: CommandContext, done: Scrubbed, at: Pass) -> None:
-    if not done.is_whole:
+def _say_progress(ctx: CommandContext, result: Scrubbed, at: Pass) -> None:
+    if not result.is_whole:
         ctx.say(f"  time is up after {pluralize(at.sessions, 'session')} of this pass; the next scrub continues there")
-    elif done.is_resumed:
+    elif result.is_resumed:
         found = f"{at.damage} damaged" if at.damage else "nothing damaged"
         ctx.say(
             f"  this pass is complete: {pluralize(at.sessions, 'session')}, {pluralize(at.events, 'event')}, {found}"
         )
-    if not done.keeps_mark:
+    if not result.keeps_mark:
         ctx.say("  the progress cannot be kept in this store (wakelog store check), so the next scrub starts again")
-    elif not done.damage and done.is_whole:
+    elif not result.damage and result.is_whole:
         ctx.say("  without anchors kept elsewhere, a cut-off end would not be seen (wakelog anchor)")

@@ -67,10 +67,10 @@ def create(
     where = url or ctx.url
     if not distributed:
         _confirm_many(ctx, shards, yes)
-    found = create_store(where, shards=shards, replicas=replicas, distributed=distributed, encryption_key=key)
+    placements = create_store(where, shards=shards, replicas=replicas, distributed=distributed, encryption_key=key)
     data = {
         "place": hide_password(where),
-        "shards": msgspec.to_builtins(found),
+        "shards": msgspec.to_builtins(placements),
         "distributed": distributed,
         "encrypted": bool(key),
     }
@@ -82,7 +82,7 @@ def create(
     if replicas is not None and replicas < 3 and "replicas=" not in where:
         notes.append(f"  with fewer than three replicas, the URL must say so to open it: ?replicas={replicas}")
     line = f"{ctx.mark(True)} created {inert_line(hide_password(where))}"
-    ctx.answer("store-create", data, [line, *placement_lines(ctx, found), *notes])
+    ctx.answer("store-create", data, [line, *placement_lines(ctx, placements), *notes])
     if key:
         ctx.suggest("name the key wherever it is used", f"export WAKELOG_ENCRYPTION_KEY={shlex.quote(key)}")
 
@@ -101,9 +101,9 @@ def shards_command(ctx: CommandContext, count: int | None, yes: bool) -> None:
     """
     require_shards(ctx.store)
     _confirm_many(ctx, count, yes)
-    found = placement(ctx.store) if count is None else add_shards(ctx.store, count)
-    data = {"shards": msgspec.to_builtins(found)}
-    ctx.answer("store-shards", data, placement_lines(ctx, found))
+    placements = placement(ctx.store) if count is None else add_shards(ctx.store, count)
+    data = {"shards": msgspec.to_builtins(placements)}
+    ctx.answer("store-shards", data, placement_lines(ctx, placements))
 
 
 def _confirm_many(ctx: CommandContext, count: int | None, yes: bool) -> None:
@@ -117,10 +117,10 @@ def _confirm_many(ctx: CommandContext, count: int | None, yes: bool) -> None:
     ctx.confirm(f"Use {count} shards?", yes=yes)
 
 
-def placement_lines(ctx: CommandContext, found: Sequence[ShardPlacement]) -> Iterable[str]:
+def placement_lines(ctx: CommandContext, placements: Sequence[ShardPlacement]) -> Iterable[str]:
     """A row for each shard."""
     rows = []
-    for shard in found:
+    for shard in placements:
         others = [
             f"{name} ({'away' if name in shard.away else 'follows'}, {shard.lag.get(name, 0)} behind)"
             for name in shard.replicas

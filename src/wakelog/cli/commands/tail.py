@@ -77,48 +77,48 @@ def tail_command(
         )
     if session and everything:
         raise click.UsageError("tail takes a session or --all, not both")
-    wanted = _Filter(kinds, errors)
+    filters = _Filter(kinds, errors)
     ctx.use_pager = ctx.use_pager and not follow
     print_event = _Printer(ctx, everything)
     if everything:
-        _tail_all(ctx, wanted, lines, follow, print_event)
+        _tail_all(ctx, filters, lines, follow, print_event)
         return
     chosen = ctx.session(session)
     head = chosen.head.seq
-    for entry in _newest(chosen, head, wanted, lines):
+    for entry in _newest(chosen, head, filters, lines):
         print_event(chosen, entry)
     if follow:
         for entry in chosen.follow(after=head):
-            if wanted.matches(entry):
+            if filters.matches(entry):
                 print_event(chosen, entry)
 
 
-def _newest(session: Session[Any], upto: Seq, wanted: _Filter, lines: int) -> list[Entry]:
+def _newest(session: Session[Any], upto: Seq, filters: _Filter, lines: int) -> list[Entry]:
     """The newest events up to a point, oldest first."""
     found: deque[Entry] = deque()
     for entry in session.events(upto=upto, newest_first=True) if lines else ():
-        if wanted.matches(entry):
+        if filters.matches(entry):
             found.appendleft(entry)
             if len(found) == lines:
                 break
     return list(found)
 
 
-def _tail_all(ctx: CommandContext, wanted: _Filter, lines: int, follow: bool, print_event: _Printer) -> None:
+def _tail_all(ctx: CommandContext, filters: _Filter, lines: int, follow: bool, print_event: _Printer) -> None:
     heads = {head.session: head for head in ctx.store.sessions()}
     marks = {session: head.seq for session, head in heads.items()}
     # Without a filter, the newest events are in the sessions that were written last.
     newest = heads.values()
-    if not wanted.kinds and not wanted.errors:
+    if not filters.kinds and not filters.errors:
         newest = heapq.nlargest(max(lines, 1), newest, key=lambda h: h.at)  # type: ignore[assignment]
-    found: list[tuple[int, str, Seq, Session[Any], Entry]] = []
+    results: list[tuple[int, str, Seq, Session[Any], Entry]] = []
     for head in newest if lines else ():
         session = ctx.store.resume(head.session)
-        own = (e for e in _newest(session, head.seq, wanted, lines) if e.session == session.id)
-        found += [(e.header.at, session.id, e.seq, session, e) for e in own]
-        found = heapq.nlargest(lines, found, key=lambda item: item[:3])
-    for *_, session, entry in sorted(found, key=lambda item: item[:3]):
+        own = (e for e in _newest(session, head.seq, filters, lines) if e.session == session.id)
+        results += [(e.header.at, session.id, e.seq, session, e) for e in own]
+        results = heapq.nlargest(lines, results, key=lambda item: item[:3])
+    for *_, session, entry in sorted(results, key=lambda item: item[:3]):
         print_event(session, entry)
     for session, entry in ctx.store.follow(after=marks) if follow else ():
-        if wanted.matches(entry):
+        if filters.matches(entry):
             print_event(session, entry)

@@ -12,13 +12,14 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.options import all_sessions_option, session_argument
 from wakelog.cli.output import is_url
-from wakelog.cli.text import clock, inert_line, name_some, pluralize
+from wakelog.cli.text import clock, inert_line, name_some
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.evidence.head_notes import PROOF, SignedHead
 from wakelog.evidence.key_source import read_public_key
 from wakelog.evidence.signed_note import PublicKey
 from wakelog.log.verify import VerifyReport
 from wakelog.model.records import Anchor
+from wakelog.model.short_text import pluralize
 from wakelog.store.anchors import AnchoredSession, AnchorReport, DatedAnchor
 
 STORE = "the store itself"
@@ -93,7 +94,7 @@ def _verify_against_log(
     log = ctx.store.anchors.log(against, keys)
     chosen = None if everything else ctx.session(session)
     found = ctx.store.anchors.verify(log, [chosen.id] if chosen else (), kept=notes)
-    anchored = {found_session.session: found_session for found_session in found.sessions}
+    anchored = {each.session: each for each in found.sessions}
     reports = list(ctx.store.verify()) if chosen is None else [chosen.verify()]
     here = {report.session for report in reports}
     is_ok = found.ok and all(r.ok for r in reports)
@@ -126,16 +127,16 @@ def _verify_against_log(
     return 0 if is_ok else INTEGRITY
 
 
-def _log_data(found: AnchorReport) -> dict[str, Any]:
+def _log_data(report: AnchorReport) -> dict[str, Any]:
     return {
-        "place": found.place,
-        "rounds": found.rounds,
-        "newest_at": found.newest_at,
-        "rolled_back": msgspec.to_builtins(found.rolled_back),
-        "fault": found.log_fault,
-        "kept": [{"size": receipt.size, "at": receipt.at, "signer": receipt.signer} for receipt in found.kept],
-        "kept_faults": list(found.kept_faults),
-        "ok": found.ok,
+        "place": report.place,
+        "rounds": report.rounds,
+        "newest_at": report.newest_at,
+        "rolled_back": msgspec.to_builtins(report.rolled_back),
+        "fault": report.log_fault,
+        "kept": [{"size": receipt.size, "at": receipt.at, "signer": receipt.signer} for receipt in report.kept],
+        "kept_faults": list(report.kept_faults),
+        "ok": report.ok,
     }
 
 
@@ -186,7 +187,7 @@ def _show(ctx: CommandContext, report: VerifyReport, *, failed: bool = False) ->
     gone = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in report.scope.items() if count)
     ctx.say(f"    {'scope':<13}{'everything is there' if not gone else f'not checkable: {gone}'}")
     if report.scope.get("encrypted"):
-        text = "the key is not at hand: headers, chain and order were checked, the content was not"
+        text = "the key is not available: headers, chain and order were checked, the content was not"
         ctx.say(f"    {'encrypted':<13}{text}")
     if report.scope.get("key_deleted"):
         ctx.say(f"    {'erased':<13}its key was deleted: headers, chain and order were checked, the content is gone")
@@ -240,40 +241,40 @@ def _read_anchor(ctx: CommandContext, path: Path, keys: list[PublicKey]) -> Sign
         ) from exc
 
 
-def show_anchored(ctx: CommandContext, found: AnchoredSession | None) -> None:
+def show_anchored(ctx: CommandContext, result: AnchoredSession | None) -> None:
     """Prints which anchors of a session hold, since when, and which do not."""
-    if found is None:
+    if result is None:
         ctx.say(f"    {'anchors':<13}none: it was not anchored yet")
         return
-    if found.held is not None and found.since is not None:
-        first = f" since {_when(ctx, found.since)} (e{found.since.seq})" if found.since != found.held else ""
-        which = "the only anchor" if found.anchors == 1 else f"{found.anchors} anchors"
-        holds = f"e{found.held.seq} holds, anchored {_when(ctx, found.held)}; {which}{first}"
+    if result.held is not None and result.since is not None:
+        first = f" since {_when(ctx, result.since)} (e{result.since.seq})" if result.since != result.held else ""
+        which = "the only anchor" if result.anchors == 1 else f"{result.anchors} anchors"
+        holds = f"e{result.held.seq} holds, anchored {_when(ctx, result.held)}; {which}{first}"
         ctx.say(f"    {'anchors':<13}{holds}")
-    if found.verdict == "holds":
-        ctx.say(f"    {'':<13}{found.told}")
+    if result.verdict == "holds":
+        ctx.say(f"    {'':<13}{result.told}")
         return
-    style = {} if found.ok else {"fg": "red"}
-    ctx.say(f"    {found.verdict:<13}{ctx.style(inert_line(found.told), **style)}")
-    if found.failed is not None:
-        ctx.say(f"    {'':<13}e{found.failed.seq} was anchored {_when(ctx, found.failed)}, and that no longer holds")
+    style = {} if result.ok else {"fg": "red"}
+    ctx.say(f"    {result.verdict:<13}{ctx.style(inert_line(result.told), **style)}")
+    if result.failed is not None:
+        ctx.say(f"    {'':<13}e{result.failed.seq} was anchored {_when(ctx, result.failed)}, and that no longer holds")
 
 
-def show_log(ctx: CommandContext, found: AnchorReport) -> None:
+def show_log(ctx: CommandContext, report: AnchorReport) -> None:
     """Prints the state of the log of anchors, and whether the store was rolled back."""
-    mark = ctx.mark(found.ok)
-    rounds = pluralize(found.rounds, "round")
-    newest = f", the newest {clock(found.newest_at, utc=ctx.utc, long=True)}" if found.rounds else ""
-    ctx.say(f"{mark} anchors in {inert_line(found.place)}: {rounds}{newest}")
-    for fault in filter(None, (found.log_fault, *found.kept_faults)):
+    mark = ctx.mark(report.ok)
+    rounds = pluralize(report.rounds, "round")
+    newest = f", the newest {clock(report.newest_at, utc=ctx.utc, long=True)}" if report.rounds else ""
+    ctx.say(f"{mark} anchors in {inert_line(report.place)}: {rounds}{newest}")
+    for fault in filter(None, (report.log_fault, *report.kept_faults)):
         ctx.say(f"    {ctx.style(inert_line(fault), fg='red')}")
-    for kept in found.kept:
-        ctx.say(f"    {'kept':<13}agrees with the receipt of {clock(kept.at, utc=ctx.utc, long=True)}")
-    if not found.rounds and not found.log_fault:
+    for receipt in report.kept:
+        ctx.say(f"    {'kept':<13}agrees with the receipt of {clock(receipt.at, utc=ctx.utc, long=True)}")
+    if not report.rounds and not report.log_fault:
         ctx.say("    it is empty, so it proves nothing")
-    elif not found.kept and not found.kept_faults:
+    elif not report.kept and not report.kept_faults:
         ctx.say(f"    {'kept':<13}no receipt given: a log of anchors that was cut off would not be seen (--kept)")
-    if (back := found.rolled_back) is not None:
+    if (back := report.rolled_back) is not None:
         after, before = (clock(at, utc=ctx.utc, long=True) for at in (back.after, back.before))
         went_on = ", and went on from there" if back.went_on else ""
         lost = f"{pluralize(back.sessions, 'session')} lost events"

@@ -11,11 +11,12 @@ import click
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import named_session, session_argument
-from wakelog.cli.render.flags import COLORS, FLAG_COLUMNS, SEVERITIES, StandingFlag, flag_cells, flags_of, plain_flag
+from wakelog.cli.render.flags import COLORS, FLAG_COLUMNS, SEVERITIES, RaisedFlag, flag_cells, flags_of, plain_flag
 from wakelog.cli.render.sessions import handle, identity, label
 from wakelog.cli.render.table import lay_out, say_table
-from wakelog.cli.text import clock, fit, glyph, inert, inert_line, pad, pluralize, width
+from wakelog.cli.text import clock, fit, glyph, inert, inert_line, pad, width
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
+from wakelog.model.short_text import pluralize
 from wakelog.monitors.monitor import RaisedFinding
 from wakelog.monitors.rules import Given, load_rules
 from wakelog.monitors.store_watch import Watcher, WatchTrouble
@@ -78,35 +79,35 @@ def watch_command(
 def _once(ctx: CommandContext, watcher: Watcher, chosen: Session[Any] | None, everything: bool, dry_run: bool) -> int:
     raised = [*_findings(ctx, watcher.look()), *_findings(ctx, watcher.tick())]
     new = {(r.session, r.finding.flag) for r in raised}
-    found = {(s.id, flag.name): (s, flag) for s, flag in _standing(ctx, chosen, everything)}
+    results = {(s.id, flag.name): (s, flag) for s, flag in _raised_flags(ctx, chosen, everything)}
     for result in raised if dry_run else ():
         key = (result.session, result.finding.flag)
         if result.finding.is_over:
-            found.pop(key, None)
+            results.pop(key, None)
         else:
-            found[key] = (ctx.store.resume(result.session), _flag(result))
-    standing = dict(sorted(found.items(), key=lambda item: SEVERITIES.index(item[1][1].severity)))
+            results[key] = (ctx.store.resume(result.session), _flag(result))
+    flags = dict(sorted(results.items(), key=lambda item: SEVERITIES.index(item[1][1].severity)))
 
     def human() -> None:
-        rows = [flag_cells(ctx, str(s), flag) for s, flag in standing.values()]
+        rows = [flag_cells(ctx, str(s), flag) for s, flag in flags.values()]
         if rows:
             say_table(ctx, FLAG_COLUMNS, rows)
-        count = len(new & set(standing))
-        ctx.say(f"{pluralize(len(standing), 'flag')}, {count} of them new" if standing else "no problems found")
+        count = len(new & set(flags))
+        ctx.say(f"{pluralize(len(flags), 'flag')}, {count} of them new" if flags else "no problems found")
         for session in [r.session for r in raised if r.has_paused]:
             ctx.say(f"{inert_line(ctx.name_of(session))} is paused")
 
-    data = [{**plain_flag(s, flag), "is_new": key in new} for key, (s, flag) in standing.items()]
+    data = [{**plain_flag(s, flag), "is_new": key in new} for key, (s, flag) in flags.items()]
     ctx.answer("watch", data, human)
-    if standing and not dry_run:
-        first, flag = next(iter(standing.values()))
+    if flags and not dry_run:
+        first, flag = next(iter(flags.values()))
         ctx.suggest(f"wakelog log {handle(first)} --events", f"wakelog flag clear {handle(first)} {flag.name} -m …")
-    return NO if standing else 0
+    return NO if flags else 0
 
 
-def _standing(
+def _raised_flags(
     ctx: CommandContext, chosen: Session[Any] | None, everything: bool
-) -> Iterator[tuple[Session[Any], StandingFlag]]:
+) -> Iterator[tuple[Session[Any], RaisedFlag]]:
     """The raised flags of the chosen session, or of all. A session that cannot be read is reported and left out."""
     if chosen is not None:
         yield from ((chosen, flag) for flag in flags_of(chosen))
@@ -168,9 +169,9 @@ def _say_finding(ctx: CommandContext, result: RaisedFinding) -> None:
     ctx.flush()
 
 
-def _flag(result: RaisedFinding) -> StandingFlag:
+def _flag(result: RaisedFinding) -> RaisedFlag:
     finding = result.finding
-    return StandingFlag(
+    return RaisedFlag(
         name=finding.flag,
         rule=result.rule,
         severity=finding.severity,
@@ -185,8 +186,8 @@ def _flag(result: RaisedFinding) -> StandingFlag:
 
 @click.group("flag")
 def flag_command() -> None:
-    """List, raise and clear flags. A flag points at something in a session that somebody should see. Rules raise flags
-    (`wakelog watch`), and so can you. A flag stays until it no longer applies or somebody clears it.
+    """List, raise and clear flags. A flag points at something in a session that needs attention. Rules raise flags
+    (`wakelog watch`), and so can you. A flag stays until it no longer applies or is cleared.
 
     Examples:
       wakelog flag ls
@@ -206,9 +207,9 @@ def ls(ctx: CommandContext, session: str, everything: bool) -> int:
       wakelog flag ls --json
     """
     chosen = ctx.session(session) if session or ctx.names_session else None
-    found = [*_standing(ctx, chosen, everything)]
-    rows = [flag_cells(ctx, str(s), flag) for s, flag in found]
-    data = [plain_flag(s, flag) for s, flag in found]
+    results = [*_raised_flags(ctx, chosen, everything)]
+    rows = [flag_cells(ctx, str(s), flag) for s, flag in results]
+    data = [plain_flag(s, flag) for s, flag in results]
     return ctx.answer_found("flags", data, data, lambda: lay_out(ctx, FLAG_COLUMNS, rows), "no flag is raised")
 
 

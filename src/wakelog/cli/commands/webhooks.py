@@ -12,9 +12,10 @@ import click
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.render.table import say_table
-from wakelog.cli.text import clock, inert_line, pluralize
+from wakelog.cli.text import clock, inert_line
 from wakelog.errors import NotFoundError, UnavailableError
 from wakelog.key_source import write_secret
+from wakelog.model.short_text import pluralize
 from wakelog.webhooks.hook_states import HookState, hook_states, hooks_folder, open_positions, skip_message
 from wakelog.webhooks.hooks_file import TOPICS, Webhook, add_hook, find_hook, read_hooks, remove_hook
 from wakelog.webhooks.messages import make_message
@@ -192,9 +193,9 @@ def run(ctx: CommandContext, once: bool, file: Path | None) -> int:
         raise NotFoundError(
             "there is no webhook", kind="webhook-not-found", hint="wakelog webhooks add NAME URL --secret SOURCE"
         )
-    done: list[WebhookSent] = []
+    deliveries: list[WebhookSent] = []
     with closing(open_positions(_folder(ctx), writes=True)) as positions:
-        told = done.append if once else lambda sent: ctx.tell("webhook-sent", sent, _line(sent))
+        told = deliveries.append if once else lambda sent: ctx.tell("webhook-sent", sent, _line(sent))
         senders = [WebhookSender(ctx.store, hook, positions, report=told) for hook in hooks]
         if not once:
             if ctx.is_for_people:
@@ -204,13 +205,13 @@ def run(ctx: CommandContext, once: bool, file: Path | None) -> int:
             return 0
         for sender in senders:
             sender.step()
-    ctx.answer("webhook-sent", done, [_line(sent) for sent in done] or ["There was nothing to send."])
-    return NO if any(not sent.ok for sent in done) or any(sender.waiting for sender in senders) else 0
+    ctx.answer("webhook-sent", deliveries, [_line(sent) for sent in deliveries] or ["There was nothing to send."])
+    return NO if any(not sent.ok for sent in deliveries) or any(sender.waiting for sender in senders) else 0
 
 
-def _line(sent: WebhookSent) -> str:
-    end = "" if sent.ok else f"  not accepted: {sent.problem}"
-    return f"{inert_line(sent.hook)}  {sent.type}  {sent.session}@e{sent.event}{end}"
+def _line(delivery: WebhookSent) -> str:
+    end = "" if delivery.ok else f"  not accepted: {delivery.problem}"
+    return f"{inert_line(delivery.hook)}  {delivery.type}  {delivery.session}@e{delivery.event}{end}"
 
 
 def _plain(hook: Webhook) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import at_option, limit_option
-from wakelog.cli.places import Place, find_subject, find_subject_in, find_subjects
 from wakelog.cli.render.events import Tools, show_line
 from wakelog.cli.render.insight import WHY, insight_lines, reasons_for
 from wakelog.cli.render.provenance import (
@@ -26,6 +25,7 @@ from wakelog.cli.render.provenance import (
 )
 from wakelog.cli.render.results import SessionResult, plain, shape, shows
 from wakelog.cli.render.sessions import handle, title
+from wakelog.cli.selectors import Place, find_subject, find_subject_in, find_subjects
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import fit, glyph, inert_line
 from wakelog.insight.items import Insight
@@ -80,30 +80,28 @@ def why_command(
         beyond = session.trust.why_across(place.line.change if place.line else place.text, wide=wide)
         ctx.answer("why-across", plain(beyond), lambda: say_why_across(ctx, beyond))
         return 0 if any(session.answer.steps for session in beyond.sessions) else NO
-    found = session.why(place.text, at=place.at, depth=depth, steps=steps, wide=wide)
-    found, git = (place.line.answer_about_line(found), place.line.git) if place.line else (found, None)
-    reasons = reasons_for(session, [step.seq for step in found.steps])
-    data = {**plain_why(session, found), "git": plain(git), "derived": plain(reasons.items if reasons else ())}
-    ctx.answer("why", data, lambda: _say(ctx, session, found, git, reasons), records=data["steps"])
-    _suggest(ctx, place, found)
-    return 0 if found else NO
+    why = session.why(place.text, at=place.at, depth=depth, steps=steps, wide=wide)
+    why, git = (place.line.answer_about_line(why), place.line.git) if place.line else (why, None)
+    reasons = reasons_for(session, [step.seq for step in why.steps])
+    data = {**plain_why(session, why), "git": plain(git), "derived": plain(reasons.items if reasons else ())}
+    ctx.answer("why", data, lambda: _say(ctx, session, why, git, reasons), records=data["steps"])
+    _suggest(ctx, place, why)
+    return 0 if why else NO
 
 
-def _suggest(ctx: CommandContext, place: Place, found: Why) -> None:
-    if found.steps:
-        name, worst = handle(place.session), next((o for o in found.origins if o.trust != "trusted"), None)
+def _suggest(ctx: CommandContext, place: Place, why: Why) -> None:
+    if why.steps:
+        name, worst = handle(place.session), next((o for o in why.origins if o.trust != "trusted"), None)
         more = [f"wakelog taint -s {name} e{worst.seqs[0]}"] if worst else []
-        ctx.suggest(f"wakelog show -s {name} e{found.steps[0].seq}", *more)
-    elif place.line is None and found.target.way in ("older", "elsewhere"):
+        ctx.suggest(f"wakelog show -s {name} e{why.steps[0].seq}", *more)
+    elif place.line is None and why.target.way in ("older", "elsewhere"):
         ctx.suggest(f"wakelog why {place.text}")
 
 
-def _say(
-    ctx: CommandContext, session: Session[Any], found: Why, git: LineCommit | None, reasons: Insight | None
-) -> None:
-    target, exposure = found.target, found.exposure
+def _say(ctx: CommandContext, session: Session[Any], why: Why, git: LineCommit | None, reasons: Insight | None) -> None:
+    target, exposure = why.target, why.exposure
     ctx.say(f"{title(ctx, session)}  why {fit(target.what, ctx.columns // 2)}")
-    if asked := asked_line(ctx, session, found):
+    if asked := asked_line(ctx, session, why):
         ctx.say(asked)
     if git is not None:
         commit = f'{git.commit[:10]} "{git.subject}"'
@@ -121,10 +119,10 @@ def _say(
     if exposure is not None and exposure.trust != "trusted":
         worst = _seqs(exposure.worst, 4)
         say_wrapped(ctx, f"  {glyph('warn')} exposure: {exposure.trust} ({exposure.known}), by {worst}", fg="yellow")
-    ctx.say_all(why_lines(ctx, session, found))
-    if found.unknown:
-        say_wrapped(ctx, f"unknown: there is no record of where {_seqs(found.unknown, 8)} came from")
-    for limit in found.limits:
+    ctx.say_all(why_lines(ctx, session, why))
+    if why.unknown:
+        say_wrapped(ctx, f"unknown: there is no record of where {_seqs(why.unknown, 8)} came from")
+    for limit in why.limits:
         say_wrapped(ctx, f"{limit} (--depth 0 -n 0 for all)" if "are shown" in limit else limit, dim=True)
     ctx.say_all(insight_lines(ctx, reasons, WHY, files=False) if reasons and reasons.items else ())
 
@@ -189,39 +187,39 @@ def taint_command(
         if point is not None:
             raise click.UsageError("-A asks about now: leave out --at")
         return _answer_across(ctx, session.trust.taint_across(source or None, trust=trust, parts=parts, wide=wide))
-    found = session.trust.taint(source or None, trust=trust, at=point, parts=parts, items=items, wide=wide)
-    human = partial(_say_taint, ctx, session, found, source)
-    ctx.answer("taint", SessionResult(session, found), human, records=found.items)
-    if found.items:
-        ctx.suggest(f"wakelog why -s {handle(session)} e{found.items[-1].seq}")
-    return 0 if found else NO
+    taint = session.trust.taint(source or None, trust=trust, at=point, parts=parts, items=items, wide=wide)
+    human = partial(_say_taint, ctx, session, taint, source)
+    ctx.answer("taint", SessionResult(session, taint), human, records=taint.items)
+    if taint.items:
+        ctx.suggest(f"wakelog why -s {handle(session)} e{taint.items[-1].seq}")
+    return 0 if taint else NO
 
 
-def _answer_across(ctx: CommandContext, found: TaintAcross) -> int:
-    ctx.answer("taint-across", plain(found), lambda: say_taint_across(ctx, found))
-    return 0 if found else NO
+def _answer_across(ctx: CommandContext, taint: TaintAcross) -> int:
+    ctx.answer("taint-across", plain(taint), lambda: say_taint_across(ctx, taint))
+    return 0 if taint else NO
 
 
 shape(Taint, "at of=target.what kind=target.kind roots root_count sources items counts reached beyond limits")
 shape(Blast, "seq? targets rests resting safe unknown reached limits")
 
 
-def _say_taint(ctx: CommandContext, session: Session[Any], found: Taint, source: str) -> None:
-    what = f"taint {source}" if source else f"influenced by {found.target.what} input"
+def _say_taint(ctx: CommandContext, session: Session[Any], taint: Taint, source: str) -> None:
+    what = f"taint {source}" if source else f"influenced by {taint.target.what} input"
     ctx.say(f"{title(ctx, session)}  {fit(what, ctx.columns // 2)}")
-    if not found.root_count:
-        ctx.say("nothing came from that source" if source else f"nothing that came in is {found.target.what} or worse")
+    if not taint.root_count:
+        ctx.say("nothing came from that source" if source else f"nothing that came in is {taint.target.what} or worse")
         return
-    roots = " ".join(f"e{seq}" for seq in found.roots[:6])
-    roots += f" +{found.root_count - 6}" if found.root_count > 6 else ""
-    named = ", ".join(found.sources[:4]) + (f" +{len(found.sources) - 4}" if len(found.sources) > 4 else "")
+    roots = " ".join(f"e{seq}" for seq in taint.roots[:6])
+    roots += f" +{taint.root_count - 6}" if taint.root_count > 6 else ""
+    named = ", ".join(taint.sources[:4]) + (f" +{len(taint.sources) - 4}" if len(taint.sources) > 4 else "")
     ctx.remark(fit(f"  from {named or 'it'}: {roots}", ctx.columns))
-    ctx.say_all(touched_lines(ctx, found.items))
-    counts = ", ".join(f"{n} {part}{'s' if n > 1 and part != 'data' else ''}" for part, n in found.counts.items())
-    say_wrapped(ctx, f"influenced: {counts or 'nothing of that kind'} {glyph('dot')} {found.reached} events in all")
-    if found.beyond:
-        say_wrapped(ctx, f"{found.beyond} more may, as it could still have been in later windows (--wide shows them)")
-    for limit in found.limits:
+    ctx.say_all(touched_lines(ctx, taint.items))
+    counts = ", ".join(f"{n} {part}{'s' if n > 1 and part != 'data' else ''}" for part, n in taint.counts.items())
+    say_wrapped(ctx, f"influenced: {counts or 'nothing of that kind'} {glyph('dot')} {taint.reached} events in all")
+    if taint.beyond:
+        say_wrapped(ctx, f"{taint.beyond} more may, as it could still have been in later windows (--wide shows them)")
+    for limit in taint.limits:
         say_wrapped(ctx, f"{limit} (-n 0 for all)", dim=True)
 
 
@@ -243,31 +241,31 @@ def invalidate_command(
       wakelog invalidate -s injection e9 e10 -m "the page was poisoned" --by ada
     """
     session, targets = find_subjects(ctx, whats)
-    found = session.trust.invalidate(targets, by=by, why=why, dry_run=dry_run, items=items)
-    ctx.answer("invalidate", SessionResult(session, found))
-    if found.rests:
-        ctx.suggest(f"wakelog why -s {handle(session)} e{found.rests[0].seq}", f"wakelog rewind -s {handle(session)} …")
+    blast = session.trust.invalidate(targets, by=by, why=why, dry_run=dry_run, items=items)
+    ctx.answer("invalidate", SessionResult(session, blast))
+    if blast.rests:
+        ctx.suggest(f"wakelog why -s {handle(session)} e{blast.rests[0].seq}", f"wakelog rewind -s {handle(session)} …")
 
 
 shape(Kept, "part name seq? known")
 
 
 @shows(Blast)
-def _say_invalidate(ctx: CommandContext, session: Session[Any], found: Blast) -> None:
-    seqs = " ".join(f"e{seq}" for seq in found.targets[:8]) + (" …" if len(found.targets) > 8 else "")
-    done = f"invalidated by e{found.seq}" if found.seq else "would be invalidated"
+def _say_invalidate(ctx: CommandContext, session: Session[Any], blast: Blast) -> None:
+    seqs = " ".join(f"e{seq}" for seq in blast.targets[:8]) + (" …" if len(blast.targets) > 8 else "")
+    done = f"invalidated by e{blast.seq}" if blast.seq else "would be invalidated"
     ctx.say(f"{title(ctx, session)}  {seqs} {done}")
-    ctx.say(ctx.style("depends on it", bold=True) + ("" if found.rests else "  nothing that is known"))
-    ctx.say_all(touched_lines(ctx, found.rests))
-    for limit in found.limits:
+    ctx.say(ctx.style("depends on it", bold=True) + ("" if blast.rests else "  nothing that is known"))
+    ctx.say_all(touched_lines(ctx, blast.rests))
+    for limit in blast.limits:
         say_wrapped(ctx, f"  {limit} (-n 0 for all)", dim=True)
-    _say_kept(ctx, "still in the state", found.resting)
-    _say_kept(ctx, "safe", found.safe)
-    _say_kept(ctx, "unknown: written where the history was pruned", found.unknown)
-    unsure = sum(1 for kept in found.safe if kept.known == "unknown")
+    _say_kept(ctx, "still in the state", blast.resting)
+    _say_kept(ctx, "safe", blast.safe)
+    _say_kept(ctx, "unknown: written where the history was pruned", blast.unknown)
+    unsure = sum(1 for kept in blast.safe if kept.known == "unknown")
     if unsure:
         say_wrapped(ctx, f"  the origin of {unsure} of the safe ones is unknown", fg="yellow")
-    if not found.seq:
+    if not blast.seq:
         ctx.say("This was a dry run: nothing was written.")
 
 
@@ -291,7 +289,7 @@ def _say_kept(ctx: CommandContext, words: str, kept: Iterable[Kept]) -> None:
 @click.option("--dry-run", is_flag=True, help="Show what would be trusted, and write nothing.")
 @common
 def endorse_command(ctx: CommandContext, whats: tuple[str, ...], why: str, by: str, dry_run: bool) -> None:
-    """Record that somebody checked events and trusts them. From now on they count as trusted, and so does everything
+    """Record that a person checked events and trusts them. From now on they count as trusted, and so does everything
     that depends on nothing else that is untrusted. `wakelog invalidate` reverts it.
 
     Examples:
@@ -299,20 +297,20 @@ def endorse_command(ctx: CommandContext, whats: tuple[str, ...], why: str, by: s
       wakelog endorse -s injection /facts/spf --dry-run
     """
     session, targets = find_subjects(ctx, whats)
-    found = session.trust.endorse(targets, by=by, why=why, dry_run=dry_run)
-    data = {**msgspec.to_builtins(found), "name": session.name or None, "seq": found.seq or None}
+    endorsement = session.trust.endorse(targets, by=by, why=why, dry_run=dry_run)
+    data = {**msgspec.to_builtins(endorsement), "name": session.name or None, "seq": endorsement.seq or None}
 
     def human() -> None:
-        seqs = " ".join(f"e{seq}" for seq in found.targets[:8]) + (" …" if len(found.targets) > 8 else "")
-        done = f"endorsed by e{found.seq}" if found.seq else "would be endorsed"
+        seqs = " ".join(f"e{seq}" for seq in endorsement.targets[:8]) + (" …" if len(endorsement.targets) > 8 else "")
+        done = f"endorsed by e{endorsement.seq}" if endorsement.seq else "would be endorsed"
         ctx.say(f"{title(ctx, session)}  {seqs} {done}")
-        ctx.say("trusted more than before:" if found.raised else "nothing is trusted more than before")
+        ctx.say("trusted more than before:" if endorsement.raised else "nothing is trusted more than before")
         tools: Tools = {}
-        for seq in found.raised[:MAX_ENDORSED]:
+        for seq in endorsement.raised[:MAX_ENDORSED]:
             ctx.say(show_line(ctx, session, session.log.entry(seq), tools))
-        if len(found.raised) > MAX_ENDORSED:
-            ctx.say(f"and {len(found.raised) - MAX_ENDORSED} more (--json shows all)")
-        if not found.seq:
+        if len(endorsement.raised) > MAX_ENDORSED:
+            ctx.say(f"and {len(endorsement.raised) - MAX_ENDORSED} more (--json shows all)")
+        if not endorsement.seq:
             ctx.say("This was a dry run: nothing was written.")
 
     ctx.answer("endorse", data, human)

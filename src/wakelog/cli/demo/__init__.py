@@ -176,7 +176,7 @@ def _commits(memory: MemoryEngine, head: Head) -> list[Commit]:
 def _snapshots(memory: MemoryEngine, session: SessionId) -> dict[int, bytes]:
     out: dict[int, bytes] = {}
     upto = 1 << 62
-    while (found := memory.snapshot(session, upto=upto)) is not None:
-        out[found.seq] = found.data
-        upto = found.seq - 1
+    while (snapshot := memory.snapshot(session, upto=upto)) is not None:
+        out[snapshot.seq] = snapshot.data
+        upto = snapshot.seq - 1
     return out

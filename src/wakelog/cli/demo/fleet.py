@@ -1,4 +1,4 @@
-"""`fleet`: 40 sessions in the middle of a night: most are fine, some need somebody."""
+"""`fleet`: 40 sessions in the middle of a night: most are fine, some need attention."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _waiting(scene: Scene, s: Session[Any], end: int) -> None:
 
 
 def _stuck(scene: Scene, s: Session[Any], end: int) -> None:
-    """A lease that nobody renews, and a call that nobody answers."""
+    """A lease that is not renewed, and a call without an answer."""
     s.life.take_lease("worker-9", ttl_s=30)
     s.append(ev.TurnStarted(input="deploy"))
     scene.request(s, "deploy", {"to": "staging"}, effect="external")

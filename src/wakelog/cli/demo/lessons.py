@@ -71,7 +71,7 @@ def _today(scene: Scene) -> None:
     s.life.end("completed")
 
 
-class _OnStage:
+class _DemoSession:
     """A session that really calls its tools, but with the clock and the ids of the scene, so it is always the same."""
 
     def __init__(self, scene: Scene, session: Session[Any]) -> None:
@@ -102,7 +102,7 @@ def _plan(scene: Scene) -> None:
     store = scene.store
     scene.session(PLANS, goal="Plans that were promoted from what sessions do")
     chains = store.patterns.find(kinds=("chain",)).patterns
-    chain = next(found for found in chains if found.steps == ("find_order", "refund", "notify"))
+    chain = next(pattern for pattern in chains if pattern.steps == ("find_order", "refund", "notify"))
     store.plans.promote(chain.id, "refund", why="the same three calls each time")
     store.plans.endorse("refund", by="ann", why="read it, step by step")
     scene.wait(300)
@@ -117,7 +117,7 @@ def _plan(scene: Scene) -> None:
     def notify(ticket: str, template: str) -> str:
         return "sent"
 
-    on_stage: Any = _OnStage(scene, s)
+    on_stage: Any = _DemoSession(scene, s)
     progress = store.plans.run("refund", on_stage, {"order": "order-5000"}, tools=[find_order, refund, notify])
     assert progress.ok, progress
     s.life.end("completed")

@@ -30,12 +30,12 @@ def build_crash(scene: Scene) -> None:
     )
     with s.turn("go on") as t:  # this also ends the open turn, as interrupted
         t.data["order"] = 4711
-        found = {"key": "order-4711", "status": "charged", "charge": "ch_9"}
-        scene.call(s, "find_charge", {"key": "order-4711"}, found, summary="charged once")
+        results = {"key": "order-4711", "status": "charged", "charge": "ch_9"}
+        scene.call(s, "find_charge", {"key": "order-4711"}, results, summary="charged once")
         s.append(
             EventDraft(
                 ev.ActionReconciled(
-                    action=charge, outcome="succeeded", output=found, by="find_charge", why="found under the same key"
+                    action=charge, outcome="succeeded", output=results, by="find_charge", why="found under the same key"
                 ),
                 actor="runtime",
             )
@@ -85,7 +85,7 @@ def build_injection(scene: Scene) -> None:
             targets=(s.head.seq, decided, seen),
         )
         scene.add(s, flag, **runtime)
-        denied = ev.ActionDenied(action=asked, by="policy", why="an effect must not rest on untrusted content")
+        denied = ev.ActionDenied(action=asked, by="policy", why="an effect must not depend on untrusted content")
         scene.add(s, denied, **runtime)
         scene.think(s, "I was about to follow an instruction hidden in the page. It was stopped.", tokens=(2600, 40))
     scene.wait(90)

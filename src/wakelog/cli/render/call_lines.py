@@ -10,12 +10,13 @@ from collections import Counter
 from typing import Any
 
 from wakelog.cli.render.values import fetch_value, text_of
-from wakelog.cli.text import glyph, name_some, pluralize
+from wakelog.cli.text import glyph, name_some
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import numbered_lines
 from wakelog.model.call_gist import call_gist
 from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.parts import Asked, Text, is_answer, parts_of
+from wakelog.model.short_text import pluralize
 from wakelog.model.values import Value
 from wakelog.session import Session
 
@@ -51,12 +52,12 @@ def words_of(answer: Value, otherwise: str = "") -> str:
 def asked_calls(session: Session[Any], entry: Entry) -> str:
     """`→ Edit src/app.py, Bash pytest -q`: the calls that a model's answer asks for."""
     answer = fetch_value(session, entry, entry.body.get("output"))
-    asked = [part for part in parts_of(answer) if isinstance(part, Asked)] if is_answer(answer) else []
-    inputs = {part.id: part.input for part in asked}
+    questions = [part for part in parts_of(answer) if isinstance(part, Asked)] if is_answer(answer) else []
+    inputs = {part.id: part.input for part in questions}
     if missing := {id for id, input in inputs.items() if input is None}:
         for later in session.log.entries(after=entry.seq, upto=min(entry.seq + LOOKAHEAD, session.head.seq)):
             if later.kind in BEGIN_KINDS and (action := text_of(later.body.get("action", ""))) in missing:
                 inputs[action] = fetch_value(session, later, later.body.get("input"))
-    counts = Counter(f"{part.name} {call_gist(inputs[part.id])}".strip() for part in asked)
+    counts = Counter(f"{part.name} {call_gist(inputs[part.id])}".strip() for part in questions)
     calls = [call + (f" {glyph('times')}{times}" if times > 1 else "") for call, times in counts.items()]
     return f"→ {name_some(calls, MAX_CALLS)}" if calls else ""

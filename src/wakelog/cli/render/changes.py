@@ -20,13 +20,13 @@ from wakelog.cli.text import (
     join_facts,
     money,
     place_of_turn,
-    pluralize,
     trust_mark,
     width,
 )
 from wakelog.diff.turn_diff import Change, TurnDiff
 from wakelog.diff.writers import Writer
 from wakelog.model.document import decision_words
+from wakelog.model.short_text import pluralize
 from wakelog.model.values import Value
 
 FileLines = dict[str, tuple[int, int]]

@@ -14,7 +14,7 @@ from wakelog.cli.render.money import plain_cost
 from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import PEEK_BYTES, readable, text_of
-from wakelog.cli.text import count, duration, fit, glyph, money, pluralize, trust_mark
+from wakelog.cli.text import count, duration, fit, glyph, money, trust_mark
 from wakelog.compare.alignment import AlignedStep as Pairing
 from wakelog.compare.comparison import Pair
 from wakelog.compare.divergence import Difference, Divergence, DivergenceFactor, Followed
@@ -25,6 +25,7 @@ from wakelog.compare.trajectory import Course
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.log import Log
 from wakelog.model.payloads import without_bytes
+from wakelog.model.short_text import pluralize
 from wakelog.model.values import Value
 
 _BAD = ("failed", "timed_out", "interrupted", "denied", "never_ran")
@@ -132,8 +133,8 @@ def sum_lines(ctx: CommandContext, courses: Sequence[Course]) -> Iterator[str]:
     if any(c.cost.usd_micros for c in courses):
         rows.append(_sum("cost", [c.cost.usd_micros for c in courses], _reported(money)))
     if any(c.untrusted for c in courses):
-        shown = [Cell(", ".join(c.untrusted) or "none", {"fg": "yellow"} if c.untrusted else {}) for c in courses]
-        rows.append(("untrusted", *shown, ""))
+        cells = [Cell(", ".join(c.untrusted) or "none", {"fg": "yellow"} if c.untrusted else {}) for c in courses]
+        rows.append(("untrusted", *cells, ""))
     if any(c.files for c in courses):
         rows.append(("files", *(", ".join(c.files) or "none" for c in courses), ""))
     columns = (Column(), *(Column(least=10) for _ in courses), Column())
@@ -165,19 +166,19 @@ def divergence_lines(
     ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], names: str, *, everything: bool
 ) -> Iterator[str]:
     """Where two courses first differ, and what is known about the cause. `names` are their letters."""
-    found = pair.divergence
+    divergence = pair.divergence
     if pair.shared:
         yield f"one history up to e{pair.shared}, not compared"
-    if found is None:
+    if divergence is None:
         yield ctx.style("no difference", bold=True) + fit(f" in {pair.same} steps{_but(pair)}", ctx.columns - 13)
     else:
         yield ctx.style("first difference", bold=True)
-        yield "  " + fit(f"{_place(found, names)}{_but(pair)}", ctx.columns - 2)
-        yield from _both_sides(ctx, pair, logs, found, names)
-        yield from _details(ctx, found, everything)
-        yield from _behind(ctx, found, names, everything)
-        yield from (fit(line, ctx.columns) for line in _consequences(found, names))
-        if pair.first_call is not None and pair.first_call.row != found.row:
+        yield "  " + fit(f"{_place(divergence, names)}{_but(pair)}", ctx.columns - 2)
+        yield from _both_sides(ctx, pair, logs, divergence, names)
+        yield from _details(ctx, divergence, everything)
+        yield from _behind(ctx, divergence, names, everything)
+        yield from (fit(line, ctx.columns) for line in _consequences(divergence, names))
+        if pair.first_call is not None and pair.first_call.row != divergence.row:
             yield from first_call_lines(ctx, pair, logs, names)
     for note in pair.notes:
         yield "  " + ctx.style(fit(f"{glyph('warn')} {note}", ctx.columns - 2), fg="yellow")
@@ -185,10 +186,10 @@ def divergence_lines(
 
 def first_call_lines(ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], names: str) -> Iterator[str]:
     """The first call that differs, if the courses differ before it, and the words that led to it."""
-    found = pair.first_call
-    assert found is not None
+    call = pair.first_call
+    assert call is not None
     yield ctx.style("first different call", bold=True)
-    for name, log, course, side in zip(names, logs, (pair.a, pair.b), (found.a, found.b), strict=True):
+    for name, log, course, side in zip(names, logs, (pair.a, pair.b), (call.a, call.b), strict=True):
         if side.step is None:
             yield f"  {name}  {ctx.style('made no such call here', dim=True)}"
         else:
@@ -198,11 +199,11 @@ def first_call_lines(ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], nam
             yield " " * 5 + ctx.style(fit(f"{who:<6} {side.said}", ctx.columns - 6), dim=True)
 
 
-def _place(found: Divergence, names: str) -> str:
-    before = f"after {pluralize(found.same_before, 'same step')}"
-    if found.same_before == 0:
+def _place(divergence: Divergence, names: str) -> str:
+    before = f"after {pluralize(divergence.same_before, 'same step')}"
+    if divergence.same_before == 0:
         before = "at the very beginning"
-    sides = zip(names, (found.a, found.b), strict=True)
+    sides = zip(names, (divergence.a, divergence.b), strict=True)
     places = [f"step {place + 1} of {name}" for name, place in sides if place is not None]
     return f"{before}: {' and '.join(places)}"
 
@@ -222,8 +223,10 @@ def _side_line(ctx: CommandContext, name: str, log: Log, step: Step) -> str:
     return front + fit(step_text(log, step), ctx.columns - len(f"  {name}  {event} * "))
 
 
-def _both_sides(ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], found: Divergence, names: str) -> Iterator[str]:
-    for name, log, course, place in zip(names, logs, (pair.a, pair.b), (found.a, found.b), strict=True):
+def _both_sides(
+    ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], divergence: Divergence, names: str
+) -> Iterator[str]:
+    for name, log, course, place in zip(names, logs, (pair.a, pair.b), (divergence.a, divergence.b), strict=True):
         if place is None:
             yield f"  {name}  {ctx.style('had ended', dim=True)}"
             continue
@@ -233,10 +236,10 @@ def _both_sides(ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], found: D
             yield " " * 7 + ctx.style(fit(f"{glyph('arrow')} {result}", ctx.columns - 8), dim=True)
 
 
-def _details(ctx: CommandContext, found: Divergence, everything: bool) -> Iterator[str]:
-    if found.what == ("step",):
+def _details(ctx: CommandContext, divergence: Divergence, everything: bool) -> Iterator[str]:
+    if divergence.what == ("step",):
         yield f"  {'differs':<11}they did different things"
-    yield from _cut(list(difference_lines(ctx, found.differences)), MAX_DETAILS, everything)
+    yield from _cut(list(difference_lines(ctx, divergence.differences)), MAX_DETAILS, everything)
 
 
 def _cut(lines: list[str], most: int, everything: bool, more: str = f"  {'':<11}{{}} more") -> Iterator[str]:
@@ -246,9 +249,9 @@ def _cut(lines: list[str], most: int, everything: bool, more: str = f"  {'':<11}
         yield f"{more.format(len(lines) - len(shown))} (--all shows them)"
 
 
-def difference_lines(ctx: CommandContext, found: Sequence[Difference]) -> Iterator[str]:
+def difference_lines(ctx: CommandContext, differences: Sequence[Difference]) -> Iterator[str]:
     """Each difference with both values; a long text is shown from where it starts to differ."""
-    for difference in found:
+    for difference in differences:
         name = f"  {difference.what:<11}"
         where = f"{difference.pointer}  " if difference.pointer else ""
         room = ctx.columns - len(name)
@@ -280,23 +283,23 @@ def _difference(a: str, b: str, room: int) -> tuple[str, str, str]:
     return more + a[start:], more + b[start:], f"from character {same + 1:,} on, of {len(a):,} and {len(b):,}"
 
 
-def _behind(ctx: CommandContext, found: Divergence, names: str, everything: bool) -> Iterator[str]:
+def _behind(ctx: CommandContext, divergence: Divergence, names: str, everything: bool) -> Iterator[str]:
     """What may have caused the difference: what else differs, what is equal, and what is unknown."""
-    shown = {difference.what for difference in found.differences}
-    for finding in found.behind:
+    shown = {difference.what for difference in divergence.differences}
+    for finding in divergence.behind:
         if finding.verdict == "differs" and finding.what not in shown:
             yield from _cut(list(_finding(ctx, finding)), MAX_DETAILS, everything)
         yield from _cut(list(_held_back(ctx, finding, names)), MAX_DETAILS, everything)
-    same = [f.what + (f" ({f.note})" if f.note else "") for f in found.behind if f.verdict == "same"]
+    same = [f.what + (f" ({f.note})" if f.note else "") for f in divergence.behind if f.verdict == "same"]
     if same:
         yield "  " + fit(f"{'same':<11}{', '.join(same)}", ctx.columns - 2)
     notes: dict[str, list[str]] = {}
-    for finding in found.behind if found.what != ("prompt",) else ():
+    for finding in divergence.behind if divergence.what != ("prompt",) else ():
         if finding.verdict == "unknown" and not finding.held_back_a and not finding.held_back_b:
             notes.setdefault(finding.note, []).append(finding.what)
     for note, what in notes.items():
         yield "  " + ctx.style(fit(f"{'unknown':<11}{', '.join(what)}: {note}", ctx.columns - 2), dim=True)
-    if len(same) == len(found.behind) and found.what != ("prompt",):
+    if len(same) == len(divergence.behind) and divergence.what != ("prompt",):
         yield f"  {'':<11}everything that went into it is the same: it was answered differently"
 
 
@@ -340,8 +343,8 @@ def _item(item: WindowItem) -> str:
     return f"e{item.seq} {item.name or item.kind}: {content[:500]}  {trust_mark(item.trust, item.source)}".rstrip()
 
 
-def _consequences(found: Divergence, names: str) -> Iterator[str]:
-    for name, followed in zip(names, (found.followed_a, found.followed_b), strict=True):
+def _consequences(divergence: Divergence, names: str) -> Iterator[str]:
+    for name, followed in zip(names, (divergence.followed_a, divergence.followed_b), strict=True):
         if followed:
             caused = sum(f.rests == "cause" for f in followed)
             derived = sum(f.rests == "derived" for f in followed)
@@ -423,8 +426,8 @@ def end_lines(ctx: CommandContext, pair: Pair, *, everything: bool) -> Iterator[
     if not pair.ends:
         return
     yield ctx.style("at the end", bold=True)
-    found = TurnDiff((pair.a.session, pair.a.last), (pair.b.session, pair.b.last), pair.ends, [])
-    lines = list(change_lines(ctx, found, {}, indent="  "))
+    diff = TurnDiff((pair.a.session, pair.a.last), (pair.b.session, pair.b.last), pair.ends, [])
+    lines = list(change_lines(ctx, diff, {}, indent="  "))
     yield from _cut(lines, MAX_ROWS, everything, "  {} more lines")
 
 

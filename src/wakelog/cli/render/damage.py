@@ -47,14 +47,14 @@ def answer_damaged(
     # Keep one more than is shown, to know whether there are more. A long session is not kept in memory.
     wanted = limit + 1 if limit else None
     walk = readable_events(session, span)
-    found = list(deque(walk, maxlen=wanted))[::-1] if reverse else list(itertools.islice(walk, wanted))
-    shown = found[:limit] if limit else found
+    results = list(deque(walk, maxlen=wanted))[::-1] if reverse else list(itertools.islice(walk, wanted))
+    shown = results[:limit] if limit else results
     tools: dict[str, str] = {}
     holes = [msgspec.to_builtins(item) for item in shown if isinstance(item, Hole)]
     if not ctx.is_for_people:
         events = [_plain(session, item, tools) for item in shown if isinstance(item, Entry)]
-        about = {"session": {"id": session.id, "name": session.name or None}, "turns": None}
-        data = {**about, "events": events, "holes": holes, "damage": problem.message}
+        fields = {"session": {"id": session.id, "name": session.name or None}, "turns": None}
+        data = {**fields, "events": events, "holes": holes, "damage": problem.message}
         ctx.answer(schema, data, records=[*events, *({"hole": hole} for hole in holes)])
         return INTEGRITY
     sign = ctx.style(f"{glyph('warn')} damaged", fg="red")
@@ -62,7 +62,7 @@ def answer_damaged(
     ctx.say(f"  {inert_line(problem.message)}; this is what can be read")
     for item in shown:
         ctx.say(_hole_line(ctx, item) if isinstance(item, Hole) else _line(ctx, session, item, tools))
-    if len(found) > len(shown):
+    if len(results) > len(shown):
         ctx.remark("  there are more; wakelog export --format ndjson writes all that can be read")
     ctx.flush()
     ctx.suggest(f"wakelog verify {handle(session)}")

@@ -27,7 +27,6 @@ from wakelog.cli.text import (
     other_time,
     pad,
     place_of_turn,
-    pluralize,
     size,
     take_columns,
     width,
@@ -39,6 +38,7 @@ from wakelog.model.ids import Seq
 from wakelog.model.parts import content_text
 from wakelog.model.payloads import as_ref
 from wakelog.model.readable import format_value
+from wakelog.model.short_text import pluralize
 from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.timeline.selectors import Range

@@ -10,9 +10,10 @@ from collections.abc import Callable, Container
 from typing import Any
 
 from wakelog.cli.render.values import preview, text_of
-from wakelog.cli.text import glyph, name_some, pluralize
+from wakelog.cli.text import glyph, name_some
 from wakelog.log.reader import Entry
 from wakelog.model.document import agent_ops, decision_words
+from wakelog.model.short_text import pluralize
 from wakelog.model.values import Value
 from wakelog.session import Session
 

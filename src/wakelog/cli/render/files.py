@@ -8,10 +8,11 @@ from typing import Any
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
-from wakelog.cli.text import fit, glyph, inert_line, pad, pluralize, width
+from wakelog.cli.text import fit, glyph, inert_line, pad, width
 from wakelog.files.file_diff import FileDiff
 from wakelog.files.restore import FileResult, RestoredFiles
 from wakelog.files.restore_plan import FileStep, RestorePlan
+from wakelog.model.short_text import pluralize
 
 MAX_RESTORED = 200
 """How many files that can be restored are listed; the others are counted. Files that cannot be are always listed."""

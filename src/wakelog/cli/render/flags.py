@@ -24,7 +24,7 @@ COLORS = {"alarm": "red", "error": "red", "warning": "yellow"}
 FLAG_COLUMNS = "session 12 | flag 16 | > event -2 | > age -1 | what 24"
 
 
-class StandingFlag(msgspec.Struct, frozen=True):
+class RaisedFlag(msgspec.Struct, frozen=True):
     """A raised flag. `cause` is the event that led to it, 0 if unknown; `seq` and `at` are those of the flag event, 0
     if the flag is not in the log."""
 
@@ -39,15 +39,15 @@ class StandingFlag(msgspec.Struct, frozen=True):
     count: int = 1
 
 
-def flags_of(session: Session[Any]) -> list[StandingFlag]:
+def flags_of(session: Session[Any]) -> list[RaisedFlag]:
     """The raised flags of a session, oldest first."""
-    found = []
+    results = []
     for name, flag in session.log.part("flags").items():
         entry = session.log.entry(flag["seq"])
         header, targets = entry.header, entry.body.get("targets", ())
         texts = (name, text_of(flag.get("rule", "")), flag.get("severity", "warning"), text_of(flag.get("message", "")))
-        found.append(StandingFlag(*texts, entry.seq, header.cause, header.at, tuple(targets), flag.get("count", 1)))
-    return sorted(found, key=lambda flag: flag.seq)
+        results.append(RaisedFlag(*texts, entry.seq, header.cause, header.at, tuple(targets), flag.get("count", 1)))
+    return sorted(results, key=lambda flag: flag.seq)
 
 
 def flags_by_event(session: Session[Any]) -> dict[Seq, str]:
@@ -67,7 +67,7 @@ def mark_flags(session: Session[Any], flags: dict[str, Value], rows: Sequence[Tu
                 row.flags.append(name)
 
 
-def flag_cells(ctx: CommandContext, session: str, flag: StandingFlag) -> Row:
+def flag_cells(ctx: CommandContext, session: str, flag: RaisedFlag) -> Row:
     """A flag as cells for FLAG_COLUMNS."""
     place = flag.cause or next(iter(flag.targets), flag.seq)
     style = {"fg": COLORS[flag.severity]} if flag.severity in COLORS else {}
@@ -80,7 +80,7 @@ def flag_cells(ctx: CommandContext, session: str, flag: StandingFlag) -> Row:
     )
 
 
-def plain_flag(session: Session[Any], flag: StandingFlag) -> dict[str, Any]:
+def plain_flag(session: Session[Any], flag: RaisedFlag) -> dict[str, Any]:
     """A flag as JSON."""
     return {
         **identity(session),

@@ -11,9 +11,10 @@ from typing import Any
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
-from wakelog.cli.text import fit, fit_path, glyph, inert_line, pad, pluralize
+from wakelog.cli.text import fit, fit_path, glyph, inert_line, pad
 from wakelog.errors import WakelogError
 from wakelog.insight.items import Insight, InsightItem
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 
 TITLES = {
@@ -50,17 +51,17 @@ def reasons_for(session: Session[Any], seqs: Sequence[int]) -> Insight | None:
     """The derived items that are one of these events, or led to one, within the turn of the first event."""
     if not seqs:
         return None
-    found = derive_insight(session, f"e{seqs[0]}")
-    if found is None:
+    insight = derive_insight(session, f"e{seqs[0]}")
+    if insight is None:
         return None
     about = set(seqs)
-    items = tuple(i for i in found.items if i.kind in WHY and (i.seq in about or about & set(i.calls)))
-    return Insight(items, 0, (), found.rules)
+    items = tuple(i for i in insight.items if i.kind in WHY and (i.seq in about or about & set(i.calls)))
+    return Insight(items, 0, (), insight.rules)
 
 
 def insight_lines(
     ctx: CommandContext,
-    found: Insight,
+    insight: Insight,
     kinds: Iterable[str] = (),
     *,
     indent: str = "  ",
@@ -70,49 +71,51 @@ def insight_lines(
     """The items of these `kinds` (default: all): those with words first, then checks and files. The footer says that
     they are derived."""
     wanted = tuple(kinds) or tuple(TITLES)
-    shown = _once([item for item in found.items if item.kind in wanted and item.kind in TITLES])
-    told: set[str] = set()
+    items = _once([item for item in insight.items if item.kind in wanted and item.kind in TITLES])
+    quotes: set[str] = set()
     for kind in TITLES:
-        for item in shown:
+        for item in items:
             if item.kind == kind:
-                yield from _item_lines(ctx, item, indent, told)
-                told.add(item.quote)
-    checks = found.of("check") if files or "check" in wanted else ()
-    writes = found.of("file") if files else ()
+                yield from _item_lines(ctx, item, indent, quotes)
+                quotes.add(item.quote)
+    checks = insight.of("check") if files or "check" in wanted else ()
+    writes = insight.of("file") if files else ()
     if checks:
         yield indent + _title(ctx, "checks") + "  " + _checks(ctx, checks)
     if writes:
         yield from _file_lines(ctx, writes, indent)
-    for note in found.notes:
+    for note in insight.notes:
         yield from ctx.wrapped(inert_line(note), indent)
-    if footer and (shown or (found.hidden and not kinds)):
-        yield from footer_lines(ctx, found, indent)
+    if footer and (items or (insight.hidden and not kinds)):
+        yield from footer_lines(ctx, insight, indent)
 
 
 def _once(items: list[InsightItem]) -> list[InsightItem]:
     """Without decisions whose words are already shown as a change of approach or a dead end."""
-    told = {(item.seq, item.quote) for item in items if item.kind in ("approach_change", "dead_end")}
-    return [item for item in items if item.kind != "decision" or (item.seq, item.quote) not in told]
+    quotes = {(item.seq, item.quote) for item in items if item.kind in ("approach_change", "dead_end")}
+    return [item for item in items if item.kind != "decision" or (item.seq, item.quote) not in quotes]
 
 
-def footer_lines(ctx: CommandContext, found: Insight, indent: str = "  ") -> Iterator[str]:
+def footer_lines(ctx: CommandContext, insight: Insight, indent: str = "  ") -> Iterator[str]:
     """What the mark means, and how much is hidden."""
-    hidden = f"{pluralize(found.hidden, 'minor item')} hidden (insight --all) {glyph('dot')} " if found.hidden else ""
-    yield from ctx.wrapped(f"{hidden}~ derived by rules {found.rules} from words in the log; not recorded", indent)
+    hidden = (
+        f"{pluralize(insight.hidden, 'minor item')} hidden (insight --all) {glyph('dot')} " if insight.hidden else ""
+    )
+    yield from ctx.wrapped(f"{hidden}~ derived by rules {insight.rules} from words in the log; not recorded", indent)
 
 
 def _title(ctx: CommandContext, word: str) -> str:
     return ctx.style(f"{word:<{_MARGIN}}", dim=True)
 
 
-def _item_lines(ctx: CommandContext, item: InsightItem, indent: str, told: Collection[str]) -> Iterator[str]:
-    """The lines of an item. Words that were shown before (`told`) are no reason again."""
+def _item_lines(ctx: CommandContext, item: InsightItem, indent: str, quotes: Collection[str]) -> Iterator[str]:
+    """The lines of an item. Words that were shown before (`quotes`) are no reason again."""
     room = max(16, ctx.columns - len(indent) - _MARGIN - 4 - len(item.id))
-    first, *rest = _wrap(_words(item, told), room)
+    first, *rest = _wrap(_words(item, quotes), room)
     yield f"{indent}{_title(ctx, TITLES[item.kind])}~ {pad(first, room)}  {ctx.style(item.id, fg='cyan')}"
     under = f"{indent}{' ' * _MARGIN}  "
     yield from (f"{under}{line}" for line in rest)
-    if item.reason and item.reason not in (item.quote, *told) and item.kind != "goal":
+    if item.reason and item.reason not in (item.quote, *quotes) and item.kind != "goal":
         first, *rest = _wrap(_quoted(item.reason), room - 4)
         yield f"{under}{ctx.style('why', dim=True)} {first}"
         yield from (f"{under}    {line}" for line in rest)
@@ -124,11 +127,11 @@ def _wrap(text: str, room: int) -> list[str]:
     return [fit(line, room) for line in lines] or [""]
 
 
-def _words(item: InsightItem, told: Collection[str]) -> str:
+def _words(item: InsightItem, quotes: Collection[str]) -> str:
     note = item.note.replace("→", glyph("arrow"))
     for path in item.files:
         note = note.replace(path, fit_path(path, _PATH_MAX))
-    if item.open_items or not item.quote or (note and item.quote in told):
+    if item.open_items or not item.quote or (note and item.quote in quotes):
         return note
     if item.result == "carried" and item.reason:
         return f"{_quoted(item.quote)}, going on with {_quoted(item.reason)}"

@@ -49,9 +49,9 @@ def known_lines(ctx: CommandContext, lines: Iterable[KnownLine], *, projects: bo
         yield "    " + fit(inert_line(line.text), ctx.columns - 4)
 
 
-def like_lines(ctx: CommandContext, found: Iterable[LikeSession]) -> Iterator[str]:
+def like_lines(ctx: CommandContext, sessions: Iterable[LikeSession]) -> Iterator[str]:
     now = ctx.store.clock()
-    for session in found:
+    for session in sessions:
         named = fit(unquoted_name(session.name) or session.session, ctx.columns // 2)
         marks = [age(session.at, now), *([session.outcome] if session.outcome else []), *session.why]
         marks += [f"{glyph('warn')} {session.trust}"] if session.trust == "untrusted" else []

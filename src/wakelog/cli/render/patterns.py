@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.known import place_of
 from wakelog.cli.render.results import shape
-from wakelog.cli.text import age, fit, glyph, inert_line, pluralize
+from wakelog.cli.text import age, fit, glyph, inert_line
+from wakelog.model.short_text import pluralize
 from wakelog.patterns.cohorts import CohortComparison, CohortDifference
 from wakelog.patterns.findings import FoundPatterns, PatternPlace, WorkPattern
 from wakelog.patterns.follows_map import FollowsMap
@@ -30,10 +31,10 @@ _TITLES = {
 }
 
 
-def pattern_lines(ctx: CommandContext, found: FoundPatterns) -> Iterator[str]:
+def pattern_lines(ctx: CommandContext, patterns: FoundPatterns) -> Iterator[str]:
     """The patterns, grouped by kind."""
     kind = ""
-    for pattern in found.patterns:
+    for pattern in patterns.patterns:
         if pattern.kind != kind:
             kind = pattern.kind
             yield ctx.style(_TITLES[kind], bold=True)
@@ -52,16 +53,16 @@ def place_lines(ctx: CommandContext, pattern: WorkPattern) -> Iterator[str]:
         yield "  " + fit(f"{where}  {age(place.at, now)}{note}", ctx.columns - 2)
 
 
-def difference_line(found: CohortDifference) -> str:
+def difference_line(difference: CohortDifference) -> str:
     """`success  62% → 81%  +19 points (+4 to +33)`, or `calls  median 57 → 12 calls  -43 on average (-75 to -12)`."""
-    if found.unit == "share":
-        sizes = f"{found.a:.0%} {glyph('arrow')} {found.b:.0%}"
-        by = f"{100 * found.difference:+.0f} points ({100 * found.low:+.0f} to {100 * found.high:+.0f})"
+    if difference.unit == "share":
+        sizes = f"{difference.a:.0%} {glyph('arrow')} {difference.b:.0%}"
+        by = f"{100 * difference.difference:+.0f} points ({100 * difference.low:+.0f} to {100 * difference.high:+.0f})"
     else:
-        sizes = f"median {_number(found.a)} {glyph('arrow')} {_number(found.b)} {found.unit}"
-        low, high = _number(found.low, "+"), _number(found.high, "+")
-        by = f"{_number(found.difference, '+')} on average ({low} to {high})"
-    return f"{inert_line(found.name)}  {sizes}  {by}"
+        sizes = f"median {_number(difference.a)} {glyph('arrow')} {_number(difference.b)} {difference.unit}"
+        low, high = _number(difference.low, "+"), _number(difference.high, "+")
+        by = f"{_number(difference.difference, '+')} on average ({low} to {high})"
+    return f"{inert_line(difference.name)}  {sizes}  {by}"
 
 
 shape(
@@ -75,23 +76,23 @@ def _number(value: float, sign: str = "") -> str:
     return f"{value:{sign},.0f}" if abs(value) >= 100 or value == int(value) else f"{value:{sign}.2g}"
 
 
-def plan_lines(ctx: CommandContext, found: PromotedPlan) -> Iterator[str]:
+def plan_lines(ctx: CommandContext, plan: PromotedPlan) -> Iterator[str]:
     """A plan: its calls, its parameters, and how often it succeeded."""
-    state = "endorsed" + (f" by {inert_line(found.by)}" if found.by else "") if found.endorsed else "not endorsed"
-    yield f"{ctx.style(inert_line(found.name), bold=True)}  {ctx.style(found.plan.id, fg='cyan')}  {state}"
+    state = "endorsed" + (f" by {inert_line(plan.by)}" if plan.by else "") if plan.endorsed else "not endorsed"
+    yield f"{ctx.style(inert_line(plan.name), bold=True)}  {ctx.style(plan.plan.id, fg='cyan')}  {state}"
     calls = f" {glyph('arrow')} ".join(
-        inert_line(step.tool) + (" (for each)" if step.over is not None else "") for step in found.plan.steps
+        inert_line(step.tool) + (" (for each)" if step.over is not None else "") for step in plan.plan.steps
     )
     yield "  " + fit(calls, ctx.columns - 2)
-    names = ", ".join(inert_line(p.name) for p in found.plan.parameters)
+    names = ", ".join(inert_line(p.name) for p in plan.plan.parameters)
     yield "  " + fit(f"needs {names}" if names else "needs nothing", ctx.columns - 2)
-    gone = "" if found.sources_left == len(found.plan.sources) else f", {found.sources_left} still there"
-    yield "  " + ctx.style(f"from {len(found.plan.sources)} sessions{gone}; {_rate(found)}", dim=True)
+    gone = "" if plan.sources_left == len(plan.plan.sources) else f", {plan.sources_left} still there"
+    yield "  " + ctx.style(f"from {len(plan.plan.sources)} sessions{gone}; {_rate(plan)}", dim=True)
 
 
-def _rate(found: PromotedPlan) -> str:
-    if not found.runs:
+def _rate(plan: PromotedPlan) -> str:
+    if not plan.runs:
         return "never run"
-    ended = found.succeeded + found.failed
-    bound = f" (at least {found.at_least:.0%})" if ended else ""
-    return f"succeeded {found.succeeded} of {ended} times{bound}"
+    ended = plan.succeeded + plan.failed
+    bound = f" (at least {plan.at_least:.0%})" if ended else ""
+    return f"succeeded {plan.succeeded} of {ended} times{bound}"

@@ -13,7 +13,8 @@ from wakelog.cli.render.events import Tools, brief, has_time, line_of, sign
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import identity
 from wakelog.cli.render.table import Cell, Row, lay_out
-from wakelog.cli.text import day, fit, glyph, inert_line, iso, join_facts, pluralize, trust_mark, width
+from wakelog.cli.text import day, fit, glyph, inert_line, iso, join_facts, trust_mark, width
+from wakelog.model.short_text import pluralize
 from wakelog.provenance.across_sessions import Crossing, TaintAcross, WhyAcross
 from wakelog.provenance.event_index import Judgement
 from wakelog.provenance.graph import Edge
@@ -54,13 +55,13 @@ def say_wrapped(ctx: CommandContext, text: str, **style: Any) -> None:
 _ASKERS = {"user": "you", "agent": "the agent that started it", "program": "the agent's program"}
 
 
-def asked_line(ctx: CommandContext, session: Session[Any], found: Why) -> str:
+def asked_line(ctx: CommandContext, session: Session[Any], why: Why) -> str:
     """The turn, and the words that asked for it: `@7 Edit ← "make sessions last a week" (you, 3 Nov)`."""
-    asked = found.asked
+    asked = why.asked
     if asked is None:
         return ""
     who = _ASKERS[asked.by]
-    front = " ".join(filter(None, (f"@{asked.turn}", found.tool, glyph("from"))))
+    front = " ".join(filter(None, (f"@{asked.turn}", why.tool, glyph("from"))))
     is_timed = has_time(session, asked.at, session.log.entry(asked.seq).header.at)
     tail = f"({who}, {day(asked.at, ctx.store.clock(), utc=ctx.utc)})" if is_timed else f"({who})"
     words = fit(" ".join(asked.text.split()), max(16, ctx.columns - width(front) - width(tail) - 6))
@@ -68,26 +69,26 @@ def asked_line(ctx: CommandContext, session: Session[Any], found: Why) -> str:
     return f"{ctx.style(front, fg='cyan')} {quote} {ctx.style(tail, dim=True)}"
 
 
-def why_lines(ctx: CommandContext, session: Session[Any], found: Why) -> Iterator[str]:
+def why_lines(ctx: CommandContext, session: Session[Any], why: Why) -> Iterator[str]:
     """The tree, each event below the one that depends on it; then the origins."""
     tools: Tools = {}
-    for step in found.steps:
+    for step in why.steps:
         yield _step_line(ctx, session, step, tools)
         if step.folded:
             yield ctx.style(f"{_indent(ctx, step.depth + 1)}{glyph('more')} {step.folded:,} more, not shown", dim=True)
-    yield from _passages(ctx, found)
-    if found.origins:
+    yield from _passages(ctx, why)
+    if why.origins:
         yield ctx.style("origins", bold=True)
-        yield from lay_out(ctx, _ORIGINS, [_origin_row(o) for o in found.origins], titles=False)
-        yield from _explain_may(ctx, any(o.may for o in found.origins))
-    elif found.steps:
+        yield from lay_out(ctx, _ORIGINS, [_origin_row(o) for o in why.origins], titles=False)
+        yield from _explain_may(ctx, any(o.may for o in why.origins))
+    elif why.steps:
         yield "no origin is known"
 
 
-def _passages(ctx: CommandContext, found: Why) -> Iterator[str]:
+def _passages(ctx: CommandContext, why: Why) -> Iterator[str]:
     """Events that contain text of the subject and are not in the tree."""
-    shown = {(step.parent, step.seq) for step in found.steps if step.edge == "match"}
-    for step in found.steps:
+    shown = {(step.parent, step.seq) for step in why.steps if step.edge == "match"}
+    for step in why.steps:
         for edge in step.rests_on if step.depth == 0 else ():
             if edge.kind == "match" and (step.seq, edge.first) not in shown:
                 yield fit(f'matched  "{edge.text}" of e{step.seq} is in e{edge.first}', ctx.columns)
@@ -196,47 +197,47 @@ def _way(path: Iterable[Hop]) -> str:
 # JSON
 
 
-def plain_why(session: Session[Any], found: Why) -> dict[str, Any]:
+def plain_why(session: Session[Any], why: Why) -> dict[str, Any]:
     return {
         **identity(session),
-        "at": found.at,
-        "what": found.target.what,
-        "kind": found.target.kind,
-        "way": found.target.way or None,
-        "note": found.target.note or None,
-        "asked": _plain_asked(found),
-        "exposure": _plain_exposure(found),
-        "steps": list(plain_steps(session, found)),
-        "origins": found.origins,
-        "unknown": found.unknown,
-        "reached": found.reached,
-        "limits": found.limits,
+        "at": why.at,
+        "what": why.target.what,
+        "kind": why.target.kind,
+        "way": why.target.way or None,
+        "note": why.target.note or None,
+        "asked": _plain_asked(why),
+        "exposure": _plain_exposure(why),
+        "steps": list(plain_steps(session, why)),
+        "origins": why.origins,
+        "unknown": why.unknown,
+        "reached": why.reached,
+        "limits": why.limits,
     }
 
 
-def _plain_asked(found: Why) -> dict[str, Any] | None:
-    asked = found.asked
-    if asked is None:
+def _plain_asked(why: Why) -> dict[str, Any] | None:
+    words = why.asked
+    if words is None:
         return None
     return {
-        "turn": asked.turn,
-        "seq": asked.seq,
-        "text": asked.text,
-        "timestamp": iso(asked.at),
-        "by": asked.by,
-        "tool": found.tool or None,
+        "turn": words.turn,
+        "seq": words.seq,
+        "text": words.text,
+        "timestamp": iso(words.at),
+        "by": words.by,
+        "tool": why.tool or None,
     }
 
 
-def _plain_exposure(found: Why) -> dict[str, Any] | None:
-    if found.exposure is None:
+def _plain_exposure(why: Why) -> dict[str, Any] | None:
+    if why.exposure is None:
         return None
-    return {**msgspec.to_builtins(found.exposure), "call": found.exposure.call or None}
+    return {**msgspec.to_builtins(why.exposure), "call": why.exposure.call or None}
 
 
-def plain_steps(session: Session[Any], found: Why) -> Iterator[dict[str, Any]]:
+def plain_steps(session: Session[Any], why: Why) -> Iterator[dict[str, Any]]:
     tools: Tools = {}
-    for step in found.steps:
+    for step in why.steps:
         yield {
             **brief(session, session.log.entry(step.seq), tools),
             "parent": step.parent or None,
@@ -275,17 +276,17 @@ _BACK = {
 MAX_ORIGINS = 10
 
 
-def say_taint_across(ctx: CommandContext, found: TaintAcross) -> None:
-    for part in found.sessions:
+def say_taint_across(ctx: CommandContext, taint: TaintAcross) -> None:
+    for part in taint.sessions:
         _say_heading(ctx, part.name or part.session, part.via, _FORWARD)
         ctx.say_all(touched_lines(ctx, part.items) if part.items else ["  nothing of that kind here"])
-    items = sum(len(part.items) for part in found.sessions)
-    say_wrapped(ctx, f"influenced by {inert_line(found.what)}: {items} in {pluralize(len(found.sessions), 'session')}")
-    _say_limits(ctx, found.limits)
+    items = sum(len(part.items) for part in taint.sessions)
+    say_wrapped(ctx, f"influenced by {inert_line(taint.what)}: {items} in {pluralize(len(taint.sessions), 'session')}")
+    _say_limits(ctx, taint.limits)
 
 
-def say_why_across(ctx: CommandContext, found: WhyAcross) -> None:
-    for part in found.sessions:
+def say_why_across(ctx: CommandContext, why: WhyAcross) -> None:
+    for part in why.sessions:
         _say_heading(ctx, part.name or part.session, part.via, _BACK)
         for origin in part.answer.origins[:MAX_ORIGINS]:
             seqs = " ".join(f"e{seq}" for seq in origin.seqs[:6])
@@ -294,7 +295,7 @@ def say_why_across(ctx: CommandContext, found: WhyAcross) -> None:
             ctx.say(f"  from {inert_line(origin.source)}: {seqs}  ({origin.known}{may}{trust})")
         if not part.answer.origins:
             ctx.say("  no origin is known here")
-    _say_limits(ctx, found.limits)
+    _say_limits(ctx, why.limits)
 
 
 def _say_heading(ctx: CommandContext, name: str, via: Crossing | None, words: dict[str, str]) -> None:

@@ -36,12 +36,12 @@ _COLUMN = re.compile(r"(?P<right>>)? ?(?P<title>.*?) ?(?:(?P<least>\d+)(?P<middl
 
 def columns_of(heading: str) -> tuple[Column, ...]:
     """The columns of a heading, as the docstring of this file says."""
-    found = [_COLUMN.fullmatch(part.strip()) for part in heading.split("|")]
+    results = [_COLUMN.fullmatch(part.strip()) for part in heading.split("|")]
     return tuple(
         Column(
             m["title"], int(m["least"] or 0), int(m["drop"] or 0), bool(m["right"]), "middle" if m["middle"] else "end"
         )
-        for m in found
+        for m in results
         if m is not None
     )
 

@@ -14,11 +14,12 @@ from typing import Any
 from wakelog.cli.render.call_lines import words_of
 from wakelog.cli.render.events import is_error, line_of
 from wakelog.cli.render.values import fetch_value, readable, text_of
-from wakelog.cli.text import inert, inert_line, iso, pluralize
+from wakelog.cli.text import inert, inert_line, iso
 from wakelog.errors import CorruptLogError, WakelogError
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import ASIDES, is_aside
 from wakelog.model.readable import format_value
+from wakelog.model.short_text import pluralize
 from wakelog.session import Session
 
 MAX_TEXT = 4000

@@ -17,12 +17,13 @@ from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import handle, short_id, status_words
 from wakelog.cli.render.table import Cell, Row, lay_out
 from wakelog.cli.render.values import preview, text_of
-from wakelog.cli.text import clock, count, duration, fit, fit_path, glyph, money, other_time, pluralize, width
+from wakelog.cli.text import clock, count, duration, fit, fit_path, glyph, money, other_time, width
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import is_aside, strip_agent_tags
 from wakelog.model.calls import BEGIN_KINDS
 from wakelog.model.document import decision_words
 from wakelog.model.ids import Seq
+from wakelog.model.short_text import pluralize
 from wakelog.model.turns import count_event
 from wakelog.session import Session
 from wakelog.session.status import URGENT, SessionCondition
@@ -78,7 +79,7 @@ class TurnSummary(msgspec.Struct):
 def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = None) -> Iterator[TurnSummary]:
     """The turns among the events, oldest first. Keeps one turn in memory at a time."""
     view = session.log.view(at)
-    kept: KeptTotals = {}
+    totals: KeptTotals = {}
     row: TurnSummary | None = None
     changed: list[str] = []
     for entry in entries:
@@ -89,20 +90,20 @@ def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = Non
             continue
         if row is None or row.turn != number:
             if row is not None:
-                yield _finish(row, view, kept)
-            if not kept and not entry.record.body:
+                yield _finish(row, view, totals)
+            if not totals and not entry.record.body:
                 for total in session.log.pruned_totals():
-                    kept.setdefault(total["turn"], []).append(total)
+                    totals.setdefault(total["turn"], []).append(total)
             row = TurnSummary(number, entry.seq, entry.happened_at, entry.header.at, begin=entry.seq)
         _count(session, row, entry)
         row.changed, changed = [*row.changed, *changed], []
     if row is not None:
-        yield _finish(row, view, kept)
+        yield _finish(row, view, totals)
 
 
-def _finish(row: TurnSummary, view: list[tuple[Seq, Seq]], kept: KeptTotals) -> TurnSummary:
+def _finish(row: TurnSummary, view: list[tuple[Seq, Seq]], totals: KeptTotals) -> TurnSummary:
     row.in_view = any(first <= row.begin <= last for first, last in view)
-    for total in kept.get(row.turn, ()):
+    for total in totals.get(row.turn, ()):
         row.tool_calls += total["tool_calls"]
         row.model_calls += total["model_calls"]
         row.errors += total["tool_errors"]
@@ -313,11 +314,11 @@ def _detail_lines(ctx: CommandContext, session: Session[Any], row: TurnSummary, 
             lines = f"  +{added} {glyph('minus')}{removed}"
             yield f"        {fit_path(path, ctx.columns - 8 - width(lines))}{lines}"
     if look.patch:
-        found = session.diff(row.begin - 1, row.last)
-        yield from change_lines(ctx, found, row.files, indent="      ")
+        diff = session.diff(row.begin - 1, row.last)
+        yield from change_lines(ctx, diff, row.files, indent="      ")
     if look.insight and row.outcome != "open":
-        known = derive_insight(session, f"@{row.turn}")
-        yield from insight_lines(ctx, known, WHY, indent="      ", files=not look.patch) if known else ()
+        insight = derive_insight(session, f"@{row.turn}")
+        yield from insight_lines(ctx, insight, WHY, indent="      ", files=not look.patch) if insight else ()
     if look.patch or look.insight:
         yield ""
 
@@ -332,17 +333,17 @@ def _marks(
     low, high = min(r.first for r in rows), max(r.last for r in rows)
     if max(r.turn for r in rows) == condition.document["turn"]["number"]:
         high = condition.seq
-    found: list[tuple[Seq, str]] = []
+    results: list[tuple[Seq, str]] = []
     kinds = ("history", "session", "checkpoint", "gap")
     for entry in session.events(after=low - 1, upto=high, kind=kinds):
         if mark := _mark_text(session, entry):
-            found.append((entry.seq, _mark_line(ctx, *mark, entry.seq)))
+            results.append((entry.seq, _mark_line(ctx, *mark, entry.seq)))
     for child in session.log.forks():
         if child.fork and low <= child.fork.at <= high:
             name = child.name or short_id(child.session)
             text = f"{name} forked here, now @{child.turn} {child.status}"
-            found.append((child.fork.at, _mark_line(ctx, "fork", text, child.fork.at)))
-    return sorted(found, key=lambda mark: mark[0])
+            results.append((child.fork.at, _mark_line(ctx, "fork", text, child.fork.at)))
+    return sorted(results, key=lambda mark: mark[0])
 
 
 def _mark_text(session: Session[Any], entry: Entry) -> tuple[str, str] | None:

@@ -183,15 +183,15 @@ def session_pages_are_complete(bench: Bench) -> None:
     """All pages of the list of sessions together have every session once."""
     mark = bench.name()
     opened = {bench.open(f"{mark}-{n}").id for n in range(5)}
-    found: list[str] = []
+    results: list[str] = []
     after: str | None = ""
     while after is not None:
         reply = bench.client.ask("GET", f"/v1/sessions?{urlencode({'name': mark + '*', 'limit': 2, 'after': after})}")
-        found += [row["id"] for row in reply.ok()["rows"]]
+        results += [row["id"] for row in reply.ok()["rows"]]
         after = reply.json["next"] or None
-        if len(found) > 5:
-            raise ServerFault("5 sessions", f"{len(found)} and more", reply.request)
-    want(sorted(opened), sorted(found), "sessions", bench.last)
+        if len(results) > 5:
+            raise ServerFault("5 sessions", f"{len(results)} and more", reply.request)
+    want(sorted(opened), sorted(results), "sessions", bench.last)
 
 
 # Conditional requests

@@ -1,6 +1,6 @@
 """The queue of appends to a server. Everything that waits goes into one request.
 
-The first caller who waits for an answer while nobody is sending sends the whole queue, and gets the answers for all
+The first caller that waits for an answer while no other sends, sends the whole queue, and gets the answers for all
 (group_commit.py). So a single caller sends in its own thread. Under load, appends that arrive while a request runs
 share the next request, and its sync on the server.
 """

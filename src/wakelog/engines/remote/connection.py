@@ -58,7 +58,7 @@ def parse_address(url: str) -> Url:
 
 class _IdleConnections(queue.LifoQueue[Any]):
     """Idle connections, the newest first, without a lock. urllib3's own queue has one, and an interrupt (Ctrl-C) at the
-    wrong moment leaves it locked for ever. urllib3 adds and takes without waiting."""
+    wrong moment leaves it locked. urllib3 adds and takes without waiting."""
 
     def __init__(self, maxsize: int = 0) -> None:
         super().__init__(maxsize)

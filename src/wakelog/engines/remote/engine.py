@@ -300,22 +300,22 @@ class RemoteEngine:
 
 def _read_pages(ask: Callable[[T | None, int], Sequence[T]], limit: int) -> list[T]:
     """Up to `limit` items, asked page by page after the last one."""
-    found: list[T] = []
-    while (size := min(PAGE_MAX, limit - len(found))) > 0:
-        page = ask(found[-1] if found else None, size)
-        found += page
+    results: list[T] = []
+    while (size := min(PAGE_MAX, limit - len(results))) > 0:
+        page = ask(results[-1] if results else None, size)
+        results += page
         if len(page) < size:
             break
-    return found
+    return results
 
 
 def _retry_after(reply: Reply) -> float | None:
     """How long to wait before retrying; None if this is the answer. 502 and 504 come from a proxy, so the outcome is
     unknown."""
-    wanted = reply.headers.get("retry-after", "")
-    if reply.status not in (429, 502, 504) and not (reply.status == 503 and wanted):
+    retry_after = reply.headers.get("retry-after", "")
+    if reply.status not in (429, 502, 504) and not (reply.status == 503 and retry_after):
         return None
-    return float(wanted) if wanted.isdigit() else 0.2
+    return float(retry_after) if retry_after.isdigit() else 0.2
 
 
 def _bad_reply(url: str, reply: Reply) -> UnavailableError:

@@ -65,8 +65,8 @@ _NO_SIDE_FILE = (apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLI
 _ROOM_BYTES = 64 << 10
 
 
-class AtRest(apsw.Connection):
-    """A connection to a read-only store that nobody writes. It would not notice a new writer, so it is used once."""
+class OneTimeConnection(apsw.Connection):
+    """A connection to a read-only store without writers. It would not notice a new writer, so it is used once."""
 
 
 def connect(path: Path, *, create: bool, vfs: str | None = None) -> apsw.Connection:
@@ -100,7 +100,7 @@ def _connect_read_only(path: Path, vfs: str | None) -> apsw.Connection:
     uri = f"{path.absolute().as_uri()}?mode=ro"
     try:
         if at_rest:
-            return _prepared(AtRest(f"{uri}&immutable=1", flags=flags, vfs=vfs), path)
+            return _prepared(OneTimeConnection(f"{uri}&immutable=1", flags=flags, vfs=vfs), path)
         return _prepared(apsw.Connection(uri, flags=flags, vfs=vfs), path)
     except apsw.CantOpenError as exc:
         if at_rest:
@@ -299,7 +299,7 @@ def is_there(path: Path) -> bool:
             raise NotAllowedError(
                 f"the store {path} cannot be accessed: {why}",
                 kind="not-readable",
-                hint=f"ask whoever owns {path.parent} for access, or name another store",
+                hint=f"ask the owner of {path.parent} for access, or name another store",
             ) from exc
         raise InvalidInputError(
             f"{str(path)[:200]!r} cannot be used as a store: {why}", kind="bad-path", hint="name another place"

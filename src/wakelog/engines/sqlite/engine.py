@@ -111,9 +111,9 @@ class SqliteEngine:
 
     def _write(self, batch: list[GroupedAppend[PackedCommit]]) -> None:
         """Writes a batch in one transaction. An append that cannot be stored is left out, so that it fails alone."""
-        left = batch
-        while left and (failed := self._try_to_write(left)):
-            left = [each for each in left if each not in failed]
+        appends = batch
+        while appends and (failed := self._try_to_write(appends)):
+            appends = [each for each in appends if each not in failed]
         for bell in tuple(self._listeners):
             bell.ring()
 
@@ -134,7 +134,7 @@ class SqliteEngine:
                             at.error = exc
                     at = None
                     db.execute("commit")
-                    # The version after our own commit. Nothing was read since, so it includes nobody else's commit.
+                    # The version after our commit. Nothing was read since, so it includes no commit of another writer.
                     self._heads_as_of = (self._pool.writers, db.data_version())
                 except BaseException:
                     self._heads.clear()  # they may be of what is rolled back
@@ -228,8 +228,8 @@ class SqliteEngine:
         return self._written_head(session) or self._read(tables.head_of, self._number_of(session), session)
 
     def _written_head(self, session: SessionId) -> Head | None:
-        """The head that this process wrote, if nobody has written to the file since; else None. Ten times as fast as
-        reading it."""
+        """The head that this process wrote, if no other process has written to the file since; else None. Ten times
+        as fast as reading it."""
         self._check_process()
         return self._group.alone_or_not(partial(self._known_head, session)) if session in self._heads else None
 
@@ -245,10 +245,10 @@ class SqliteEngine:
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
         def listed(db: apsw.Connection) -> list[Head]:
-            found = tables.heads(db, where, (after, limit))
-            if len(found) < limit:
+            heads = tables.heads(db, where, (after, limit))
+            if len(heads) < limit:
                 tables.refuse_lost_sessions(db)
-            return found
+            return heads
 
         where = "s.id > ? and coalesce(status, '') <> 'deleted' order by s.id limit ?"
         return self._read(listed)
@@ -263,7 +263,7 @@ class SqliteEngine:
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
         rows: Any = self._read(lambda db: db.execute(_CHANGES, (int(cursor or 0), limit)).fetchall())
-        # A damaged row may have no seq. `verify` of its session reports it; the feed goes on with the others.
+        # A damaged row may have no seq. `verify` of its session reports it; the feed continues with the others.
         return [FeedChange(SessionId(session), seq, str(at)) for session, seq, at in rows if type(seq) is int]
 
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
@@ -353,7 +353,7 @@ class SqliteEngine:
             )
 
     def _finish_scrub(self) -> None:
-        """Completes a scrub that another process left unfinished. If that fails, whoever opens next tries again."""
+        """Completes a scrub that another process left unfinished. If that fails, the next process tries again."""
         due = "select 1 from chore where name = 'scrub'"
         if self._read(lambda db: not db.readonly("main") and db.execute(due).get):
             with contextlib.suppress(UnavailableError):
@@ -394,8 +394,8 @@ class SqliteEngine:
         if not self._group.is_mine:  # in the middle of an append, the connections go with the process
             self._group.alone(self._pool.close)
 
-    def hang_up(self) -> None:
-        self._pool.hang_up()
+    def disconnect_all(self) -> None:
+        self._pool.disconnect_all()
 
     def start_over(self) -> None:
         self._pool.abandon()

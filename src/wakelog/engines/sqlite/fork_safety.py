@@ -2,7 +2,7 @@
 
 SQLite keeps a process's file locks in memory, by inode. A forked child inherits that memory but not the locks. If it
 opens a file that its parent has open, SQLite believes that it holds locks which it does not hold, so another process
-may delete the write-ahead log under it. A lock that another thread held at the fork stays taken in the child for ever.
+may delete the write-ahead log under it. A lock that another thread held at the fork stays taken in the child.
 The child must not close an inherited connection either: that could delete a log that others have written since.
 
 So every use of a connection passes a gate. Before a fork the gate is shut, which waits for all users, and the
@@ -59,11 +59,11 @@ class Gate:
         deadline = time.monotonic() + timeout_s
         self._door.acquire()
         alone = not is_held(self.inside())
-        held: list[threading.RLock] = []
-        self._held.append(held)
+        locks: list[threading.RLock] = []
+        self._held.append(locks)
         for lock in list(self._locks):
             if lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
-                held.append(lock)
+                locks.append(lock)
             else:
                 alone = False
         return alone
@@ -78,8 +78,8 @@ class Gate:
 class ConnectionHolder(Protocol):
     """An owner of connections."""
 
-    def hang_up(self) -> None:
-        """Closes them all. Nobody is using them."""
+    def disconnect_all(self) -> None:
+        """Closes them all. None is in use."""
         ...
 
     def start_over(self) -> None:
@@ -114,7 +114,7 @@ lost: set[Place] = set()
 def _before() -> None:
     if gate.shut(FORK_WAIT_S):
         for holder in list(_holders):
-            holder.hang_up()
+            holder.disconnect_all()
 
 
 def _in_child() -> None:

@@ -38,9 +38,9 @@ def damaged_index(db: apsw.Connection, faults: list[str]) -> str:
     for query in _PAGES:
         with contextlib.suppress(apsw.Error):  # damaged, or this SQLite has no such table
             pages.update((number, name) for number, name in db.execute(query))
-    found = {_index_in(fault, pages) for fault in faults}
+    results = {_index_in(fault, pages) for fault in faults}
     with contextlib.suppress(apsw.CorruptError, UnicodeDecodeError):
-        return found.pop() if len(found) == 1 and all(found) and all(_are_sound(db)) else ""
+        return results.pop() if len(results) == 1 and all(results) and all(_are_sound(db)) else ""
     return ""
 
 

@@ -60,14 +60,14 @@ def stored_bytes(path: Path) -> dict[SessionId, int]:
 def integrity_faults(path: Path, *, vfs: str | None = None) -> list[str]:
     """What is wrong with the file: what SQLite's own check finds, and rows that are not found under their key. Empty
     when it is sound."""
-    found: list[str] = []
+    results: list[str] = []
     try:
         with _looking(path, vfs) as db:
-            found += integrity(db)
-            found += _faults(db)
+            results += integrity(db)
+            results += _faults(db)
     except CorruptLogError as exc:
-        found = found or [str(exc)]
-    return found
+        results = results or [str(exc)]
+    return results
 
 
 def _faults(db: apsw.Connection) -> Iterator[str]:
@@ -86,14 +86,14 @@ def _faults(db: apsw.Connection) -> Iterator[str]:
 
 def session_faults(db: apsw.Connection, number: int, session: SessionId) -> list[str]:
     """The same for the rows beside one session's commits, in time that depends on the session, not on the store."""
-    found: list[str] = []
+    results: list[str] = []
     try:
-        found += _find_session_faults(db, number, session)
+        results += _find_session_faults(db, number, session)
     except CorruptLogError as exc:
-        found.append(exc.message)
+        results.append(exc.message)
     except (apsw.CorruptError, UnicodeDecodeError) as exc:
-        found.append(f"what is kept beside the commits of {session} cannot be read: {exc}")
-    return found
+        results.append(f"what is kept beside the commits of {session} cannot be read: {exc}")
+    return results
 
 
 def _find_session_faults(db: apsw.Connection, number: int, session: SessionId) -> Iterator[str]:
@@ -114,8 +114,8 @@ def _find_session_faults(db: apsw.Connection, number: int, session: SessionId) -
 def session_ids(db: apsw.Connection) -> list[SessionId]:
     """The ids of all sessions that any table or index still names."""
     ways = ("select id from session not indexed", "select id from session where id > ''", "select session from name")
-    found = {str(id) for way in ways for (id,) in _as_far_as_possible(db, way)}
-    return sorted(SessionId(id) for id in found if is_session_id(id))
+    results = {str(id) for way in ways for (id,) in _as_far_as_possible(db, way)}
+    return sorted(SessionId(id) for id in results if is_session_id(id))
 
 
 def _as_far_as_possible(db: apsw.Connection, query: str) -> Iterator[tuple[Any, ...]]:
@@ -144,14 +144,14 @@ def findings(path: Path, *, vfs: str | None = None) -> Iterator[StoreFinding]:
         is_cache = text.endswith(_CACHE)
         fix = "wakelog store scrub --repair drops it" if is_cache else "restore the file from a backup"
         if index:
-            fix = "wakelog store scrub --repair makes that index anew: no row is damaged"
+            fix = "wakelog store scrub --repair rebuilds that index: no row is damaged"
         yield StoreFinding(text, fix=fix, can_tidy=is_cache or bool(index))
     try:
         with _looking(path, vfs) as db:
-            found = list(_leftovers(db))
+            results = list(_leftovers(db))
     except CorruptLogError as exc:
-        found = [StoreFinding(str(exc), fix="restore the file from a backup")]
-    yield from found
+        results = [StoreFinding(str(exc), fix="restore the file from a backup")]
+    yield from results
 
 
 def _index_of(path: Path, vfs: str | None) -> str:

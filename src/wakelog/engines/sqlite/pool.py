@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import apsw
 
 from wakelog.engines.sqlite import fork_safety as forking
-from wakelog.engines.sqlite.connection import AtRest, connect, transact, translate
+from wakelog.engines.sqlite.connection import OneTimeConnection, connect, transact, translate
 from wakelog.engines.sqlite.wal_room import WalRoom
 from wakelog.errors import UnavailableError
 
@@ -61,7 +61,7 @@ class Pool:
                 raise translate(exc, self.path) from exc
             finally:
                 self._readers.append(db)
-                if self._is_closed or isinstance(db, AtRest):
+                if self._is_closed or isinstance(db, OneTimeConnection):
                     self._drop_readers()
 
     def transact(self, work: Callable[[apsw.Connection], T]) -> T:
@@ -81,7 +81,7 @@ class Pool:
             self._drop_readers()
             self._drop_writer()
 
-    def hang_up(self) -> None:
+    def disconnect_all(self) -> None:
         """Closes all connections; they are opened again on demand. None may be in use."""
         self._drop_writer()
         for db in list(self._all):
@@ -129,7 +129,7 @@ class Pool:
     def writer(self) -> apsw.Connection:
         """The write connection. The caller is inside the gate and holds the right to write."""
         if self._has_moved():
-            # The open file could still be written, but nobody would ever find it.
+            # The open file could still be written, but its name is gone.
             raise UnavailableError(
                 f"{self.path} is no longer the store that was opened: it was moved or removed",
                 kind="store-moved",
@@ -169,7 +169,7 @@ class Pool:
 
     def _find_place(self) -> forking.Place | None:
         try:
-            found = os.stat(self.path)
+            stat = os.stat(self.path)
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return stat.st_dev, stat.st_ino

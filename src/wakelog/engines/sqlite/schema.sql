@@ -86,7 +86,7 @@ create table heartbeat (
     checksum integer not null
 ) strict;
 
--- What was begun and must be completed by whoever comes next: "scrub" while removed bytes may still be in the files.
+-- What was begun and must be completed by the next process: "scrub" while removed bytes may still be in the files.
 create table chore (
     name text primary key
 ) strict, without rowid;

@@ -20,7 +20,7 @@ from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 _HEAD = f"select {HEAD_COLUMNS} from log join session s on s.no = ?1 where"
 _HEAD_AT = f"{_HEAD} log.session = ?1 and last = ?2 and commit_id = ?3"
 _NEWEST = "select id from log indexed by log_place where session = s.no order by last desc limit 1"
-# The newest commit by the twin index too, in the same statement, so that nobody appends in between.
+# The newest commit by the twin index too, in the same statement, so that no other writer appends in between.
 _TWIN = (
     "(select id from log indexed by log_twin where session = s.no order by first desc limit 1) = log.id,"
     " (select name from name indexed by name_session_twin where length(session) = length(s.id) and session = s.id)"
@@ -228,7 +228,7 @@ def snapshot(db: apsw.Connection, number: int, session: str, upto: Seq) -> Snaps
     """The newest snapshot that is intact. A damaged one is a lost cache, not an error."""
     query = "select seq, data, checksum from snapshot where session = ? and seq <= ? order by seq desc"
     rows: Any = db.execute(query, (number, upto))
-    # A damaged index may find one beyond `upto`. To return it would make the caller ask again for ever.
+    # A damaged index may find one beyond `upto`. Returning it would make the caller ask again without end.
     rows = (row for row in rows if row[0] <= upto)
     return next((Snapshot(*row[:2]) for row in rows if checksum(session, *row[:2]) == row[2]), None)
 

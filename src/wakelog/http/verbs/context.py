@@ -12,7 +12,7 @@ from wakelog.context.eviction import RestoredContent
 from wakelog.context.handles import Evicted
 from wakelog.context.items import Item
 from wakelog.context.ledger import Context
-from wakelog.context.shapes import Shape
+from wakelog.context.provider_formats import Shape
 from wakelog.engines.remote.wire import Question
 from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import At, NotEmpty, Position

@@ -34,24 +34,24 @@ async def submit(call: VerbRequest, body: wire.Submit) -> wire.Answers:
     repeat."""
     try:
         async with asyncio.timeout(call.server.settings.answer_s):
-            found = await call.server.commit_queue(call.space).submit(body.groups)
+            answers = await call.server.commit_queue(call.space).submit(body.groups)
     except TimeoutError:
         raise too_slow(call.server.settings.answer_s) from None
-    call.server.metrics.commits.inc(sum(answer.head is not None for answer in found.answers))
-    return found
+    call.server.metrics.commits.inc(sum(answer.head is not None for answer in answers.answers))
+    return answers
 
 
 @route("POST", "/engine/read")
 def read(call: VerbRequest, body: wire.Read) -> wire.Commits:
     """Returns stored commits in order, page by page."""
-    found: list[Commit] = []
+    commits: list[Commit] = []
     size = 0
     for commit in call.space.engine.read(body.session, after=body.after, upto=body.upto, payloads=body.payloads):
-        if len(found) == PAGE_COMMITS or size > PAGE_BYTES:
-            return wire.Commits(tuple(found), True)
-        found.append(commit)
+        if len(commits) == PAGE_COMMITS or size > PAGE_BYTES:
+            return wire.Commits(tuple(commits), True)
+        commits.append(commit)
         size += sum(len(r.header) + len(r.body) for r in commit.records) + sum(len(p) for _, p in commit.payloads)
-    return wire.Commits(tuple(found), False)
+    return wire.Commits(tuple(commits), False)
 
 
 @route("POST", "/engine/head")
@@ -139,8 +139,8 @@ def last_beat(call: VerbRequest, body: wire.OfSession) -> wire.LastBeat:
 def heard(call: VerbRequest, body: wire.HeardSince) -> wire.SessionIds:
     """Lists the sessions whose lease holder's heartbeat is valid until a time or longer."""
     engine = call.space.engine
-    found = (engine.abilities.live_sessions or partial(find_live_sessions, engine))(body.since)
-    return wire.SessionIds(tuple(found))
+    session_ids = (engine.abilities.live_sessions or partial(find_live_sessions, engine))(body.since)
+    return wire.SessionIds(tuple(session_ids))
 
 
 @route("POST", "/engine/operate", scope="admin")

@@ -188,12 +188,12 @@ def events(call: VerbRequest, query: EventsQuery) -> EventsPage:
         tool=query.tool,
     )
     tools: dict[str, str] = {}
-    found: list[EventRecord] = []
+    records: list[EventRecord] = []
     for entry in events:
-        if len(found) == query.limit:
-            return EventsPage(tuple(found), found[-1].seq)
-        found.append(record_of(session.log, entry, tools, query.payloads))
-    return EventsPage(tuple(found))
+        if len(records) == query.limit:
+            return EventsPage(tuple(records), records[-1].seq)
+        records.append(record_of(session.log, entry, tools, query.payloads))
+    return EventsPage(tuple(records))
 
 
 @route("GET", "/sessions/{session}/calls", by_head=True)
@@ -208,16 +208,18 @@ def _events_around_damage(call: VerbRequest, query: EventsQuery) -> EventsPage:
     log = call.space.store.resume(call.path["session"], even_damaged=True).log
     holes: list[Hole] = []
     tools: dict[str, str] = {}
-    found: list[EventRecord] = []
+    records: list[EventRecord] = []
     for entry in log.entries(after=query.after, upto=query.upto, on_hole=holes.append):
-        if len(found) == query.limit:
-            return EventsPage(tuple(found), found[-1].seq, tuple(each for each in holes if each.first <= found[-1].seq))
+        if len(records) == query.limit:
+            return EventsPage(
+                tuple(records), records[-1].seq, tuple(each for each in holes if each.first <= records[-1].seq)
+            )
         try:
-            found.append(record_of(log, entry, tools, query.payloads))
+            records.append(record_of(log, entry, tools, query.payloads))
         except CorruptLogError:  # the event is intact, but it refers to a damaged commit
             tools[str(entry.body.get("action", ""))] = ""
-            found.append(record_of(log, entry, tools))
-    return EventsPage(tuple(found), None, tuple(holes))
+            records.append(record_of(log, entry, tools))
+    return EventsPage(tuple(records), None, tuple(holes))
 
 
 @route("GET", "/sessions/{session}/events/{place}", by_head=True)
@@ -247,8 +249,8 @@ def payload(call: VerbRequest) -> Raw:
 @route("GET", "/sessions/{session}/messages", by_head=True)
 def messages(call: VerbRequest, query: MessagesQuery) -> MessagesAnswer:
     """Returns the messages in view, oldest first, with their payloads; all of them, or the last ones."""
-    found = call.session().messages(query.at or None, limit=query.limit, before=query.before)
-    return MessagesAnswer(tuple(msgspec.structs.replace(m, content=without_bytes(m.content)) for m in found))
+    results = call.session().messages(query.at or None, limit=query.limit, before=query.before)
+    return MessagesAnswer(tuple(msgspec.structs.replace(m, content=without_bytes(m.content)) for m in results))
 
 
 @route("GET", "/sessions/{session}/diff", by_head=True)

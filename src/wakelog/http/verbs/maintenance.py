@@ -122,8 +122,8 @@ def holds(call: VerbRequest) -> Holds:
 def store_info(call: VerbRequest) -> StoreInfo:
     """Counts what is in the namespace: sessions, events, bytes. In a big one, bytes by kind are an estimate. Only keys
     that see all namespaces learn where it is stored."""
-    found = store_info_of(call.space.store)
-    return found if call.key.sees_all else msgspec.structs.replace(found, path=None, blobs=None)
+    info = store_info_of(call.space.store)
+    return info if call.key.sees_all else msgspec.structs.replace(info, path=None, blobs=None)
 
 
 @route("GET", "/store/check")

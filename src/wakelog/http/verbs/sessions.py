@@ -92,7 +92,7 @@ class SessionAnswer(msgspec.Struct, frozen=True):
 
     head: HeadAnswer
     holder: str
-    """Who holds a lease that has not expired; empty if nobody."""
+    """The holder of a lease that has not expired; empty if there is none."""
     goal: Any
     labels: dict[str, Any]
     turn: dict[str, Any]
@@ -185,9 +185,11 @@ def erase(call: VerbRequest, body: Erase) -> EraseAnswer:
     """Erases the content of events permanently: here, in forks that share them, in sessions that adopted them, in the
     index and in the files."""
     session = call.session()
-    done = call.space.store.erase(session, body.events, why=body.why, by=body.by or call.key.name)
+    erasure = call.space.store.erase(session, body.events, why=body.why, by=body.by or call.key.name)
     head = HeadAnswer.of(session.head)
-    return EraseAnswer(**msgspec.structs.asdict(head), events=done.events, names=done.names, pending=done.pending)
+    return EraseAnswer(
+        **msgspec.structs.asdict(head), events=erasure.events, names=erasure.names, pending=erasure.pending
+    )
 
 
 @route("POST", "/sessions/{session}/prune", scope="admin")

@@ -127,8 +127,8 @@ def _session_frames(space: Namespace, session: SessionId, after: int) -> list[Fr
     """The next events of a session, from its log."""
     log = space.log(session)
     tools: dict[str, str] = {}
-    found = log.entries(after=after, upto=after + PAGE)
-    return [make_frame(str(e.seq), e.kind, _encode(record_of(log, e, tools))) for e in found]
+    entries = log.entries(after=after, upto=after + PAGE)
+    return [make_frame(str(e.seq), e.kind, _encode(record_of(log, e, tools))) for e in entries]
 
 
 def _feed_frames(space: Namespace, place: str) -> list[Frame]:

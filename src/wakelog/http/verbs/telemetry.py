@@ -28,5 +28,5 @@ class SpanDocument(msgspec.Struct, frozen=True, rename="camel"):
 def spans(call: VerbRequest, query: SpansQuery) -> SpanDocument:
     """Returns a session as OpenTelemetry spans in OTLP's JSON: the session, its turns, and its model and tool calls.
     Content is left out unless asked for."""
-    found = session_document(call.session(), query.place, content=query.content)
-    return SpanDocument(found["resourceSpans"])
+    results = session_document(call.session(), query.place, content=query.content)
+    return SpanDocument(results["resourceSpans"])

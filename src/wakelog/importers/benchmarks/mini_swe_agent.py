@@ -42,38 +42,38 @@ _ROLES = frozenset({"system", "user", "assistant", "tool", "exit"})
 GOAL_MAX = 200
 
 
-def recognises(found: Sample) -> bool:
-    if found.first not in (b"{", b"["):
+def recognises(sample: Sample) -> bool:
+    if sample.first not in (b"{", b"["):
         return False
-    if _OWN_FIELD.search(found.start):
+    if _OWN_FIELD.search(sample.start):
         return True
-    if not found.has(b'"role"', b'"content"') or b'"traj"' in found.start:
+    if not sample.has(b'"role"', b'"content"') or b'"traj"' in sample.start:
         return False
-    if found.path.name.removesuffix(".gz").endswith(".traj.json"):
+    if sample.path.name.removesuffix(".gz").endswith(".traj.json"):
         return True
-    is_list = found.first == b"["
-    return is_list and (found.has(b"<returncode>") or found.has(b"```bash", b'"assistant"'))
+    is_list = sample.first == b"["
+    return is_list and (sample.has(b"<returncode>") or sample.has(b"```bash", b'"assistant"'))
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
     given = storable(read_document(path))
-    about = as_dict(given)
-    messages = given if isinstance(given, list) else about.get("messages")
+    fields = as_dict(given)
+    messages = given if isinstance(given, list) else fields.get("messages")
     if not isinstance(messages, list):
         raise bad_transcript(f"{path} has no list of messages", "is the trajectory complete?")
-    instance = text_in(about, "instance_id") or re.sub(r"\.(traj|json|gz|zst)\b", "", path.name)
-    yield st.Transcript(_head(path, instance, about, messages), lambda: _records(about, messages))
+    instance = text_in(fields, "instance_id") or re.sub(r"\.(traj|json|gz|zst)\b", "", path.name)
+    yield st.Transcript(_head(path, instance, fields, messages), lambda: _records(fields, messages))
 
 
-def _head(path: Path, instance: str, about: dict[str, Any], messages: list[Any]) -> st.TranscriptHead:
+def _head(path: Path, instance: str, fields: dict[str, Any], messages: list[Any]) -> st.TranscriptHead:
     """The ids of the model API tell runs of the same task apart. Without any, the file's location does."""
     ids = (as_text(_response(m).get("id")) for m in messages)
     own = next((id for id in ids if id), "") or str(path.resolve())
-    info, config = as_dict(about.get("info")), as_dict(as_dict(about.get("info")).get("config"))
+    info, config = as_dict(fields.get("info")), as_dict(as_dict(fields.get("info")).get("config"))
     model = text_in(as_dict(config.get("model")), "model_name")
     labels = {"instance": instance, "model": model, "agent_version": text_in(info, "mini_version")}
     first = next((text_of(m.get("content")) for m in messages if as_dict(m).get("role") == "user"), "")
-    issue = _find_issue(first, _template(about))
+    issue = _find_issue(first, _template(fields))
     return st.TranscriptHead(
         f"{instance}-{digest(own, 8)}",
         NAME,
@@ -83,17 +83,17 @@ def _head(path: Path, instance: str, about: dict[str, Any], messages: list[Any])
     )
 
 
-def _template(about: dict[str, Any]) -> str:
+def _template(fields: dict[str, Any]) -> str:
     """The text that the task was put into, if the trajectory has it."""
-    config = as_dict(as_dict(about.get("info")).get("config"))
+    config = as_dict(as_dict(fields.get("info")).get("config"))
     return text_in(as_dict(config.get("agent")), "instance_template")
 
 
 def _find_issue(text: str, template: str) -> re.Match[str] | None:
     """Where the task is in the first message: between its tags, or where the template has it."""
     parts = _TASK.split(template, maxsplit=1)
-    if (found := _ISSUE.search(text)) or len(parts) < 2:
-        return found
+    if (match := _ISSUE.search(text)) or len(parts) < 2:
+        return match
     # Around it the template may have other fields. What stands between them and the task is in the message as it is.
     before, after = _FIELD.split(parts[0])[-1], _FIELD.split(parts[1])[0].rstrip()
     return re.search(f"{re.escape(before)}(.*?){re.escape(after) or '$'}", text, re.DOTALL) if before or after else None
@@ -103,12 +103,12 @@ def _response(message: Any) -> dict[str, Any]:
     return as_dict(as_dict(as_dict(message).get("extra")).get("response"))
 
 
-def _records(about: dict[str, Any], messages: list[Any]) -> Iterator[tuple[st.SourceRecord, int]]:
-    info = as_dict(about.get("info"))
-    reader = _RunReader(text_in(info, "exit_status"), messages, _template(about))
+def _records(fields: dict[str, Any], messages: list[Any]) -> Iterator[tuple[st.SourceRecord, int]]:
+    info = as_dict(fields.get("info"))
+    reader = _RunReader(text_in(info, "exit_status"), messages, _template(fields))
     for number, message in enumerate(messages):
         yield reader.record(number, message), len(str(message))
-    rest = without_fields(about, ("messages",))
+    rest = without_fields(fields, ("messages",))
     if rest or reader.status:
         # It is rewritten with each step. What it says at the end is imported once it says so.
         raw = msgspec.json.encode(rest)
@@ -195,8 +195,8 @@ class _RunReader:
         text = text_of(message.get("content"))
         id = f"m{number}"
         calls = calls_of(message, id)
-        if not calls and len(found := _ACTION.findall(text)) == 1:
-            given = {"command": found[0].strip()}
+        if not calls and len(results := _ACTION.findall(text)) == 1:
+            given = {"command": results[0].strip()}
             calls = [st.CallStep(f"{id}.0", "bash", given, effect_of("bash", given), group=id)]
         # A call without a result was refused by the harness: its complaint is the next message.
         self._asked = [msgspec.structs.replace(a, id=f"{id}.{n}") for n, a in enumerate(calls)]
@@ -230,8 +230,8 @@ class _RunReader:
             files = tuple(shell_writes(shell_command(call.input), self._known))
         error = "" if outcome == "succeeded" else text[-st.ERROR_MAX :]
         if code is not None:
-            shown = _OUTPUT.fullmatch(text, code.end())
-            content = shown[1] if shown else text[code.end() :]
+            match = _OUTPUT.fullmatch(text, code.end())
+            content = match[1] if match else text[code.end() :]
         return st.ResultStep(call.id if call else given_id or "unknown", content, outcome, error, files)
 
     def _exit(self, text: str, extra: dict[str, Any]) -> Iterator[st.Step]:
@@ -252,7 +252,7 @@ def _without_content(extra: dict[str, Any]) -> dict[str, Any]:
     response = as_dict(extra.get("response"))
     choices = []
     for choice in as_list(response.get("choices")):
-        said = as_dict(as_dict(choice).get("message"))
-        rest = without_fields(said, ("content", "role", "tool_calls", "reasoning"))
+        message = as_dict(as_dict(choice).get("message"))
+        rest = without_fields(message, ("content", "role", "tool_calls", "reasoning"))
         choices.append(as_dict(choice) | {"message": rest} if isinstance(choice, dict) else choice)
     return extra | {"response": response | {"choices": choices}} if response else extra

@@ -34,8 +34,8 @@ _READS = ("get_", "list_", "search_", "find_")
 _STOP = "###STOP###"
 
 
-def recognises(found: Sample) -> bool:
-    return found.first == b"[" and found.has(b'"task_id"', b'"traj"', b'"reward"')
+def recognises(sample: Sample) -> bool:
+    return sample.first == b"[" and sample.has(b'"task_id"', b'"traj"', b'"reward"')
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -47,8 +47,8 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
 
 
 def _transcript(number: int, run: Any) -> st.Transcript:
-    about = as_dict(run)
-    task, trial = about.get("task_id", number), about.get("trial", 0)
+    fields = as_dict(run)
+    task, trial = fields.get("task_id", number), fields.get("trial", 0)
     # A run is written once and complete, so its content tells it from the same task run with another model.
     raw = msgspec.json.encode(run)
     head = st.TranscriptHead(
@@ -91,7 +91,7 @@ class _RunReader:
         content = message.get("content")
         match message.get("role"):
             case "user" if _STOP in text_of(content):
-                # The customer says goodbye: nobody replies.
+                # The customer says goodbye: there is no reply.
                 return [st.MessageStep("user", content, name="stop")]
             case "user":
                 return [st.PromptStep(content)]
@@ -133,11 +133,11 @@ def _ending(run: dict[str, Any]) -> Iterator[st.Step]:
     if not isinstance(reward, int | float) or isinstance(reward, bool):
         yield st.FinishStep("ended")
         return
-    about = as_dict(run.get("info"))
-    wanted = [text_in(as_dict(a), "name") or "?" for a in as_list(as_dict(about.get("task")).get("actions"))]
+    info = as_dict(run.get("info"))
+    wanted = [text_in(as_dict(a), "name") or "?" for a in as_list(as_dict(info.get("task")).get("actions"))]
     yield st.LabelsStep({"reward": f"{reward:g}"})
-    yield st.TurnEndStep("failed" if "error" in about else "completed")
-    if "error" in about:
-        yield st.NoteStep(f"the run broke off: {text_in(about, 'error')[: st.ERROR_MAX]}")
+    yield st.TurnEndStep("failed" if "error" in info else "completed")
+    if "error" in info:
+        yield st.NoteStep(f"the run broke off: {text_in(info, 'error')[: st.ERROR_MAX]}")
     yield st.NoteStep(f"reward {reward:g}; the task expected {', '.join(wanted[:20]) or 'no action'}")
     yield st.FinishStep("completed" if reward == 1 else "failed")

@@ -70,8 +70,8 @@ class HistoryBlock(msgspec.Struct):
         return "\n".join(self.lines).strip()
 
 
-def recognises(found: Sample) -> bool:
-    return found.path.name.endswith(".md") and _START.search(found.start) is not None
+def recognises(sample: Sample) -> bool:
+    return sample.path.name.endswith(".md") and _START.search(sample.start) is not None
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -165,11 +165,11 @@ def _steps(block: HistoryBlock, id: str, model: str) -> Iterator[st.Step]:
 
 def _reply_blocks(text: str) -> Iterator[dict[str, Value]]:
     place = 0
-    for found in _THINKING.finditer(text):
-        if said := text[place : found.start()].strip():
+    for match in _THINKING.finditer(text):
+        if said := text[place : match.start()].strip():
             yield text_block(said)
-        yield thinking_block((found["tagged"] or found["titled"] or "").strip())
-        place = found.end()
+        yield thinking_block((match["tagged"] or match["titled"] or "").strip())
+        place = match.end()
     if said := text[place:].strip():
         yield text_block(said)
 
@@ -180,28 +180,28 @@ def _aider_steps(text: str, id: str, model: str) -> Iterator[st.Step]:
     line, answered = "", ""
     for number, next_line in enumerate(text.splitlines()):
         before, line, call = line, next_line, f"{id}.{number}"
-        if found := _ANSWERED.fullmatch(line):
-            answered = found[1] if found[2].lower() in ("", "y", "yes", "a", "all") else ""
+        if match := _ANSWERED.fullmatch(line):
+            answered = match[1] if match[2].lower() in ("", "y", "yes", "a", "all") else ""
             if answered == "Create new file?":
                 created.add(before)
-        elif found := _MODEL.match(line):
-            labels["model"] = model = found[1]
-        elif found := _VERSION.match(line):
-            labels["agent_version"] = found[1]
-        elif found := _APPLIED.match(line):
-            yield st.CallStep(call, "edit", {"path": found[1]}, "write")
-            change = file_change(found[1], change="created" if found[1] in created else "", action=call)
+        elif match := _MODEL.match(line):
+            labels["model"] = model = match[1]
+        elif match := _VERSION.match(line):
+            labels["agent_version"] = match[1]
+        elif match := _APPLIED.match(line):
+            yield st.CallStep(call, "edit", {"path": match[1]}, "write")
+            change = file_change(match[1], change="created" if match[1] in created else "", action=call)
             yield st.ResultStep(call, line, files=(change,))
-        elif found := _UNAPPLIED.match(line):
-            yield st.CallStep(call, "edit", {"path": found[1]}, "write")
+        elif match := _UNAPPLIED.match(line):
+            yield st.CallStep(call, "edit", {"path": match[1]}, "write")
             yield st.ResultStep(call, line, "failed", error=line)
-        elif answered.startswith("Run shell command") and (found := _RUNNING.match(line)):
-            yield st.CallStep(call, "shell", {"command": found[1]}, effect_of("shell", found[1]))
+        elif answered.startswith("Run shell command") and (match := _RUNNING.match(line)):
+            yield st.CallStep(call, "shell", {"command": match[1]}, effect_of("shell", match[1]))
             yield st.ResultStep(call, None)
-        elif found := _TOKENS.match(line):
-            sent, written, hit, received = (_count(found[n]) for n in (1, 2, 3, 4))
+        elif match := _TOKENS.match(line):
+            sent, written, hit, received = (_count(match[n]) for n in (1, 2, 3, 4))
             usage = Usage(input=max(0, sent - written - hit), cache_write=written, cache_read=hit, output=received)
-            yield st.CostStep(model, usage, micros(float(found[5] or 0)))
+            yield st.CostStep(model, usage, micros(float(match[5] or 0)))
     if labels:
         yield st.LabelsStep(labels)
     yield st.MessageStep("system", text, name="aider")

@@ -50,8 +50,8 @@ def find_in_home(home: Path) -> Iterator[Path]:
             yield path
 
 
-def recognises(found: Sample) -> bool:
-    return found.first == b"{" and found.has(b'"sessionId"', b'"workspaceDirectory"', b'"history"')
+def recognises(sample: Sample) -> bool:
+    return sample.first == b"{" and sample.has(b'"sessionId"', b'"workspaceDirectory"', b'"history"')
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -99,20 +99,22 @@ class _Reader:
         calls: list[st.CallStep] = []
         for id, call in asked.items():
             function = as_dict(call.get("function"))
-            tool, given = text_in(function, "name") or "unknown", json_or_text(function.get("arguments"))
-            calls.append(st.CallStep(id or f"{own}-{len(calls)}", tool, given, effect_of(tool, given), group=own))
-        said = [text_block(text)] if (text := text_of(message.get("content"))) else []
-        said += [call_block(call.id, call.tool) for call in calls]
+            tool, arguments = text_in(function, "name") or "unknown", json_or_text(function.get("arguments"))
+            calls.append(
+                st.CallStep(id or f"{own}-{len(calls)}", tool, arguments, effect_of(tool, arguments), group=own)
+            )
+        blocks = [text_block(text)] if (text := text_of(message.get("content"))) else []
+        blocks += [call_block(call.id, call.tool) for call in calls]
         usage, cost, model = _usage(as_dict(message.get("usage")))
         is_last = not calls
-        yield "reply", st.ReplyStep(own, said, model=model, usage=usage, cost_micros=cost, is_last=is_last)
+        yield "reply", st.ReplyStep(own, blocks, model=model, usage=usage, cost_micros=cost, is_last=is_last)
         for ask in calls:
             yield f"ask/{ask.id}", ask
         by_id = {ask.id: ask for ask in calls}
         for state in states:
-            found, outcome = by_id.get(text_in(state, "toolCallId")), _OUTCOMES.get(text_in(state, "status"))
-            if found is not None and outcome is not None:
-                yield f"answer/{found.id}", self._result(found, outcome, state)
+            step, outcome = by_id.get(text_in(state, "toolCallId")), _OUTCOMES.get(text_in(state, "status"))
+            if step is not None and outcome is not None:
+                yield f"answer/{step.id}", self._result(step, outcome, state)
 
     def _result(self, ask: st.CallStep, outcome: st.Outcome, state: dict[str, Any]) -> st.ResultStep:
         text = "\n".join(text_in(part, "content") for part in dicts_in(state.get("output")))
@@ -120,12 +122,12 @@ class _Reader:
         return st.ResultStep(ask.id, text, outcome, "" if outcome == "succeeded" else text[: st.ERROR_MAX], files)
 
     def _changes(self, ask: st.CallStep, text: str) -> Iterator[FileChanged]:
-        given = as_dict(ask.input)
-        path = text_in(given, "filepath") or text_in(given, "file_path") or text_in(given, "path")
+        data = as_dict(ask.input)
+        path = text_in(data, "filepath") or text_in(data, "file_path") or text_in(data, "path")
         if ask.effect != "write" or not path:
             return
         before = self._files.text(path)
-        content = given.get("content") if isinstance(given.get("content"), str) else given.get("contents")
+        content = data.get("content") if isinstance(data.get("content"), str) else data.get("contents")
         after = content if isinstance(content, str) else None
         self._files.track(path, after)
         is_new = "created" in text.lower() or ask.tool.lower() in ("create_new_file", "builtin_create_new_file")
@@ -137,9 +139,9 @@ def _states(item: dict[str, Any]) -> list[dict[str, Any]]:
     return dicts_in(item.get("toolCallStates")) or dicts_in([item.get("toolCallState")])
 
 
-def _usage(given: dict[str, Any]) -> tuple[Usage, int, str]:
-    cached = tokens(as_dict(given.get("prompt_tokens_details")).get("cached_tokens"))
-    heard = tokens(given.get("prompt_tokens"))
-    usage = Usage(input=max(0, heard - cached), cache_read=cached, output=tokens(given.get("completion_tokens")))
-    cents = given.get("cost_cents")
-    return usage, micros(cents / 100 if isinstance(cents, int | float) else 0), text_in(given, "model")
+def _usage(data: dict[str, Any]) -> tuple[Usage, int, str]:
+    cached = tokens(as_dict(data.get("prompt_tokens_details")).get("cached_tokens"))
+    tokens_in = tokens(data.get("prompt_tokens"))
+    usage = Usage(input=max(0, tokens_in - cached), cache_read=cached, output=tokens(data.get("completion_tokens")))
+    cents = data.get("cost_cents")
+    return usage, micros(cents / 100 if isinstance(cents, int | float) else 0), text_in(data, "model")

@@ -41,8 +41,8 @@ _FAILED = re.compile(r"\s*(?:ERROR\b|Error:|Command exited with code [1-9])")
 _CALL = "toolInvocationSerialized"
 
 
-def recognises(found: Sample) -> bool:
-    return found.first == b"{" and found.has(b'"responderUsername"', b'"requests"')
+def recognises(sample: Sample) -> bool:
+    return sample.first == b"{" and sample.has(b'"responderUsername"', b'"requests"')
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -74,14 +74,16 @@ def _records(chat: dict[str, Any]) -> Iterator[tuple[st.SourceRecord, int]]:
 
 def _response(id: str, request: dict[str, Any]) -> Iterator[st.Step]:
     result = as_dict(request.get("result"))
-    about = as_dict(result.get("metadata"))
-    model = text_in(about, "resolvedModel") or text_in(request, "modelId").removeprefix("copilot/")
+    metadata = as_dict(result.get("metadata"))
+    model = text_in(metadata, "resolvedModel") or text_in(request, "modelId").removeprefix("copilot/")
     shown = {text_in(part, "toolCallId"): part for part in dicts_in(request.get("response"))}
-    rounds = dicts_in(about.get("toolCallRounds"))
+    rounds = dicts_in(metadata.get("toolCallRounds"))
     has_rounds = any(text_in(r, "response") or as_list(r.get("toolCalls")) for r in rounds)
-    replies = list(_rounds(id, rounds, about, shown) if has_rounds else _shown(id, dicts_in(request.get("response"))))
+    replies = list(
+        _rounds(id, rounds, metadata, shown) if has_rounds else _shown(id, dicts_in(request.get("response")))
+    )
     for number, (blocks, calls) in enumerate(replies):
-        counts = about if number == len(replies) - 1 else {}
+        counts = metadata if number == len(replies) - 1 else {}
         usage = read_usage(counts, input="promptTokens", output="outputTokens")
         group = f"{id}.{number}"
         yield st.ReplyStep(group, blocks, model=model, usage=usage)
@@ -100,22 +102,22 @@ def _response(id: str, request: dict[str, Any]) -> Iterator[st.Step]:
 Reply = tuple[list[dict[str, Value]], list[tuple[st.CallStep, st.ResultStep]]]
 
 
-def _rounds(id: str, rounds: list[dict[str, Any]], about: dict[str, Any], shown: dict[str, Any]) -> Iterator[Reply]:
+def _rounds(id: str, rounds: list[dict[str, Any]], fields: dict[str, Any], shown: dict[str, Any]) -> Iterator[Reply]:
     """The replies as the model gave them."""
-    results = as_dict(about.get("toolCallResults"))
+    results = as_dict(fields.get("toolCallResults"))
     for number, each in enumerate(rounds):
         blocks: list[dict[str, Value]] = []
         thought = as_dict(each.get("thinking")).get("text")
         if thinking := "\n".join(map(str, as_list(thought))) or (thought if isinstance(thought, str) else ""):
             blocks.append(thinking_block(thinking))
-        if said := text_in(each, "response"):
-            blocks.append(text_block(said))
+        if response := text_in(each, "response"):
+            blocks.append(text_block(response))
         calls = []
         for place, call in enumerate(dicts_in(each.get("toolCalls"))):
-            tool, given = text_in(call, "name") or "unknown", json_or_text(call.get("arguments"))
+            tool, arguments = text_in(call, "name") or "unknown", json_or_text(call.get("arguments"))
             key = text_in(call, "id")
             part = as_dict(shown.get(key) or shown.get(key.partition("__vscode-")[0]))
-            ask = st.CallStep(key or f"{id}.{number}.{place}", tool, given, effect_of(tool, given))
+            ask = st.CallStep(key or f"{id}.{number}.{place}", tool, arguments, effect_of(tool, arguments))
             calls.append((ask, _answer(ask, _text(results.get(key)) or _output(part), part)))
             blocks.append(call_block(ask.id, tool))
         if blocks:
@@ -140,8 +142,8 @@ def _shown(id: str, parts: list[dict[str, Any]]) -> Iterator[Reply]:
         elif kind in (_CALL, "textEditGroup"):
             path = text_in(as_dict(part.get("uri")), "fsPath") or text_in(as_dict(part.get("uri")), "path")
             tool = (text_in(part, "toolId") or "unknown") if kind == _CALL else "edit"
-            given = {"path": path} if kind != _CALL else _input(part)
-            ask = st.CallStep(text_in(part, "toolCallId") or f"{id}.part{number}", tool, given, effect_of(tool, given))
+            data = {"path": path} if kind != _CALL else _input(part)
+            ask = st.CallStep(text_in(part, "toolCallId") or f"{id}.part{number}", tool, data, effect_of(tool, data))
             calls.append((ask, _answer(ask, _output(part), part)))
             blocks.append(call_block(ask.id, tool))
     if blocks:
@@ -204,14 +206,14 @@ def _answer(ask: st.CallStep, output: str, part: dict[str, Any]) -> st.ResultSte
 
 
 def _files(ask: st.CallStep) -> Iterator[FileChanged]:
-    given = as_dict(ask.input)
+    data = as_dict(ask.input)
     if ask.effect != "write":
         return
     if ask.tool == "create_file":
-        yield file_change(text_in(given, "filePath"), after=text_in(given, "content"), change="created", action=ask.id)
+        yield file_change(text_in(data, "filePath"), after=text_in(data, "content"), change="created", action=ask.id)
         return
-    named = [given, *dicts_in(given.get("replacements"))]
+    named = [data, *dicts_in(data.get("replacements"))]
     paths = [text_in(each, "filePath") or text_in(each, "path") for each in named]
-    paths += re.findall(r"(?m)^\*\*\* (?:Add|Update|Delete) File: (.+)$", text_in(given, "input"))
+    paths += re.findall(r"(?m)^\*\*\* (?:Add|Update|Delete) File: (.+)$", text_in(data, "input"))
     for path in dict.fromkeys(filter(None, paths)):
         yield file_change(path, action=ask.id)

@@ -32,8 +32,8 @@ _DENIED = ("denied", "rejected")
 _CHANGES = {"create": "created", "delete": "deleted"}
 
 
-def recognises(found: Sample) -> bool:
-    for line in found.lines:
+def recognises(sample: Sample) -> bool:
+    for line in sample.lines:
         data = as_dict(line.get("data"))
         if line.get("type") == "session.start" and "sessionId" in data and "copilotVersion" in data:
             return True
@@ -117,10 +117,10 @@ class _Reader:
         asks = []
         for number, request in enumerate(dicts_in(data.get("toolRequests"))):
             call, tool = text_in(request, "toolCallId") or f"{reply}-{number}", text_in(request, "name") or "unknown"
-            given = request.get("arguments")
-            self._inputs[call] = tool, given
+            arguments = request.get("arguments")
+            self._inputs[call] = tool, arguments
             said.append(call_block(call, tool))
-            asks.append(st.CallStep(call, tool, given, effect_of(tool, given), group=reply))
+            asks.append(st.CallStep(call, tool, arguments, effect_of(tool, arguments), group=reply))
         if called:
             self._replies[called] = reply
         usage = self._usage.pop(called, Usage())
@@ -131,9 +131,9 @@ class _Reader:
         yield st.ReplyStep(reply, said, model=model, usage=usage, is_last=is_whole and not asks)
         yield from asks
 
-    def _used(self, given: dict[str, Any]) -> Iterator[st.Step]:
-        called, model = text_in(given, "apiCallId"), text_in(given, "model")
-        usage = read_whole_usage(given, **CAMEL_CASE)
+    def _used(self, data: dict[str, Any]) -> Iterator[st.Step]:
+        called, model = text_in(data, "apiCallId"), text_in(data, "model")
+        usage = read_whole_usage(data, **CAMEL_CASE)
         if called in self._replies:
             yield st.ReplyStep(self._replies[called], [], model=model, usage=usage)
         elif called:
@@ -143,11 +143,11 @@ class _Reader:
 
     def _result(self, data: dict[str, Any]) -> st.ResultStep:
         call = text_in(data, "toolCallId")
-        tool, given = self._inputs.pop(call, ("", None))
+        tool, value = self._inputs.pop(call, ("", None))
         result, error = as_dict(data.get("result")), as_dict(data.get("error"))
         text = text_in(result, "content") or text_in(error, "message")
         outcome = _outcome(data, error)
-        files = tuple(self._changes(tool, as_dict(given), data, result)) if outcome == "succeeded" else ()
+        files = tuple(self._changes(tool, as_dict(value), data, result)) if outcome == "succeeded" else ()
         failed = "" if outcome == "succeeded" else text[: st.ERROR_MAX]
         return st.ResultStep(call, text, outcome, failed, files)
 

@@ -52,8 +52,8 @@ _KEYS = "SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ? AND value IS NO
 _ROWS = "SELECT key, value FROM cursorDiskKV WHERE key >= ? AND key < ? AND value IS NOT NULL ORDER BY key"
 
 
-def recognises(found: Sample) -> bool:
-    return found.start.startswith(MAGIC) and "cursorDiskKV" in table_names(found.path)
+def recognises(sample: Sample) -> bool:
+    return sample.start.startswith(MAGIC) and "cursorDiskKV" in table_names(sample.path)
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -61,8 +61,8 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     with open_database(path) as db:
         ids = [str(key).partition(":")[2] for (key,) in db.execute(_KEYS, _range("composerData:"))]
         for id in ids:
-            if (found := _transcript(db, id)) is not None:
-                yield found
+            if (transcript := _transcript(db, id)) is not None:
+                yield transcript
 
 
 def _transcript(db: sqlite3.Connection, id: str) -> st.Transcript | None:
@@ -87,11 +87,11 @@ def _records(db: sqlite3.Connection, id: str, composer: dict[str, Any]) -> Itera
     except sqlite3.Error as exc:
         raise InvalidInputError(f"session {id} of Cursor cannot be read: {exc}", kind="bad-transcript") from exc
     model = text_in(as_dict(composer.get("modelConfig")), "modelName")
-    about = _without_secrets(without_fields(composer, ("conversation", "conversationMap")))
-    version = json_digest(about, 8)
+    fields = _without_secrets(without_fields(composer, ("conversation", "conversationMap")))
+    version = json_digest(fields, 8)
     created = microseconds(composer.get("createdAt"))
     named = [(f"model/{model}", st.LabelsStep({"model": model}))] if model else []
-    yield st.named_record(f"{id}.{version}", named, created, about), 0
+    yield st.named_record(f"{id}.{version}", named, created, fields), 0
     bubbles = list(_in_order(composer, stored))
     is_busy = composer.get("status") in ("generating", "running", "streaming")
     for number, (name, raw) in enumerate(bubbles):
@@ -153,20 +153,20 @@ def _steps(name: str, bubble: dict[str, Any], model: str) -> Iterator[st.NamedSt
             st.ReplyStep(name, blocks, model=kind, usage=usage, is_last=not called and bool(text.strip())),
         )
     if called:
-        given = json_or_text(tool.get("rawArgs") or tool.get("params"))
-        yield f"{name}/ask", st.CallStep(call, called, given, effect_of(called, given), group=name)
+        value = json_or_text(tool.get("rawArgs") or tool.get("params"))
+        yield f"{name}/ask", st.CallStep(call, called, value, effect_of(called, value), group=name)
         outcome = _OUTCOMES.get(text_in(tool, "status"))
         if outcome is not None:
-            yield f"{name}/answer", _result(call, called, given, tool, outcome)
+            yield f"{name}/answer", _result(call, called, value, tool, outcome)
 
 
-def _result(call: str, tool: str, given: Value, about: dict[str, Any], outcome: st.Outcome) -> st.ResultStep:
-    result = json_or_text(about.get("result") if about.get("result") is not None else about.get("error"))
+def _result(call: str, tool: str, value: Value, fields: dict[str, Any], outcome: st.Outcome) -> st.ResultStep:
+    result = json_or_text(fields.get("result") if fields.get("result") is not None else fields.get("error"))
     details = as_dict(result)
     if outcome == "succeeded" and details.get("rejected") is True:
         outcome = "denied"
     error = "" if outcome == "succeeded" else (as_text(result) or text_in(details, "error"))[: st.ERROR_MAX]
-    files = _files(call, tool, as_dict(given)) if outcome == "succeeded" else ()
+    files = _files(call, tool, as_dict(value)) if outcome == "succeeded" else ()
     return st.ResultStep(call, result, outcome, error, files)
 
 

@@ -25,8 +25,8 @@ _EXPORTED = re.compile(
 _HEADING = re.compile(r"(?<=\n---\n\n)\*\*(User|Cursor)\*\*[ \t]*(?=\n\n|\n?\Z)")
 
 
-def recognises(found: Sample) -> bool:
-    return found.path.name.endswith(".md") and _EXPORTED.match(_text(found.start)) is not None
+def recognises(sample: Sample) -> bool:
+    return sample.path.name.endswith(".md") and _EXPORTED.match(_text(sample.start)) is not None
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

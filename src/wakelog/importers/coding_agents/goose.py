@@ -33,8 +33,8 @@ _DENIED = "The user has declined to run this tool"
 _STOPPED = "Tool call was interrupted"
 
 
-def recognises(found: Sample) -> bool:
-    return found.start.startswith(MAGIC) and {"schema_version", "sessions", "messages"} <= table_names(found.path)
+def recognises(sample: Sample) -> bool:
+    return sample.start.startswith(MAGIC) and {"schema_version", "sessions", "messages"} <= table_names(sample.path)
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -46,20 +46,20 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
             )
         }
         sessions = [dict(row) for row in db.execute("SELECT * FROM sessions ORDER BY created_at, id")]
-    for about in sessions:
-        id = str(about.get("id"))
+    for fields in sessions:
+        id = str(fields.get("id"))
         if id in counts:
-            yield st.Transcript(_head(id, about), partial(_records, path, id, about), counts[id])
+            yield st.Transcript(_head(id, fields), partial(_records, path, id, fields), counts[id])
 
 
-def _head(id: str, about: dict[str, Any]) -> st.TranscriptHead:
-    title = text_in(about, "name") or text_in(about, "description")
-    labels = {"project": text_in(about, "working_dir"), "title": title[:200]}
-    return st.TranscriptHead(id, NAME, labels=labels, parent=text_in(about, "parent_session_id"))
+def _head(id: str, fields: dict[str, Any]) -> st.TranscriptHead:
+    title = text_in(fields, "name") or text_in(fields, "description")
+    labels = {"project": text_in(fields, "working_dir"), "title": title[:200]}
+    return st.TranscriptHead(id, NAME, labels=labels, parent=text_in(fields, "parent_session_id"))
 
 
-def _records(path: Path, session: str, about: dict[str, Any]) -> Iterator[tuple[st.SourceRecord, int]]:
-    reader = _Reader(text_in(about, "working_dir"))
+def _records(path: Path, session: str, fields: dict[str, Any]) -> Iterator[tuple[st.SourceRecord, int]]:
+    reader = _Reader(text_in(fields, "working_dir"))
     with open_database(path) as db:
         for row in db.execute("SELECT * FROM messages WHERE session_id = ? ORDER BY id", (session,)):
             yield reader.record(row), len(str(row["content_json"]))
@@ -156,17 +156,17 @@ class _Reader:
         )
 
     def _changes(self, ask: st.CallStep, text: str) -> Iterator[FileChanged]:
-        given = as_dict(ask.input)
-        if ask.tool not in ("write", "edit") or not text_in(given, "path"):
+        data = as_dict(ask.input)
+        if ask.tool not in ("write", "edit") or not text_in(data, "path"):
             return
-        path = os.path.normpath(os.path.join(self._folder, text_in(given, "path")))
+        path = os.path.normpath(os.path.join(self._folder, text_in(data, "path")))
         kind: Literal["created", "modified"] = "created" if text.startswith("Created ") else "modified"
         if ask.tool == "edit":
-            old, new = text_in(given, "before"), text_in(given, "after")
+            old, new = text_in(data, "before"), text_in(data, "after")
             yield self._files.edit(path, old, new, folder=self._folder, change=kind)
             return
         before = self._files.text(path)
-        after = given["content"] if isinstance(given.get("content"), str) else None
+        after = data["content"] if isinstance(data.get("content"), str) else None
         self._files.track(path, after)
         yield file_change(path, folder=self._folder, before=before, after=after, change=kind)
 
@@ -174,8 +174,8 @@ class _Reader:
 def _ask(part: dict[str, Any], reply: str) -> st.CallStep:
     """A call. One that the model wrote wrongly has an error in place of its name and input."""
     call = as_dict(as_dict(part.get("toolCall")).get("value"))
-    tool, given = text_in(call, "name") or "unknown", call.get("arguments")
-    return st.CallStep(text_in(part, "id"), tool, given, effect_of(tool, given), group=reply)
+    tool, arguments = text_in(call, "name") or "unknown", call.get("arguments")
+    return st.CallStep(text_in(part, "id"), tool, arguments, effect_of(tool, arguments), group=reply)
 
 
 def _shown(part: dict[str, Any]) -> dict[str, Value]:

@@ -44,25 +44,25 @@ _DENIED = re.compile(r'Tool ".*" was (?:denied by|not run because the )')
 _ENDS: dict[str, Literal["completed", "failed", "interrupted"]] = {"cancelled": "interrupted", "failed": "failed"}
 
 
-def recognises(found: Sample) -> bool:
-    return any(line.get("type") == "metadata" and "protocol_version" in line for line in found.lines[:1]) and (
-        found.has(b'"agentId"')
+def recognises(sample: Sample) -> bool:
+    return any(line.get("type") == "metadata" and "protocol_version" in line for line in sample.lines[:1]) and (
+        sample.has(b'"agentId"')
     )
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
     agent, folder = path.resolve().parent.name, path.resolve().parents[2]
-    about = read_beside(folder / "state.json")
-    session = text_in(about, "id") or folder.name
-    labels = {"project": text_in(about, "cwd"), "title": text_in(about, "title")[:200]}
-    is_main = agent == MAIN or not about
+    fields = read_beside(folder / "state.json")
+    session = text_in(fields, "id") or folder.name
+    labels = {"project": text_in(fields, "cwd"), "title": text_in(fields, "title")[:200]}
+    is_main = agent == MAIN or not fields
     head = st.TranscriptHead(
         session if is_main else f"{session}/{agent}",
         NAME,
         labels=labels,
         parent="" if is_main else session,
     )
-    yield st.Transcript(head, lambda: _Reader(session, text_in(about, "cwd")).records(path))
+    yield st.Transcript(head, lambda: _Reader(session, text_in(fields, "cwd")).records(path))
 
 
 class _Reader:
@@ -133,9 +133,9 @@ class _Reader:
                 elif text := text_in(part, "text"):
                     yield self._reply(event, text_block(text))
             case "tool.call":
-                tool, given = text_in(event, "name") or "unknown", event.get("args")
+                tool, args = text_in(event, "name") or "unknown", event.get("args")
                 call = text_in(event, "toolCallId") or text_in(event, "uuid")
-                ask = st.CallStep(call, tool, given, effect_of(tool, given), group=text_in(event, "stepUuid"))
+                ask = st.CallStep(call, tool, args, effect_of(tool, args), group=text_in(event, "stepUuid"))
                 self._asked[call] = ask
                 yield self._reply(event, call_block(call, tool))
                 yield ask
@@ -173,17 +173,17 @@ class _Reader:
         )
 
     def _changes(self, ask: st.CallStep) -> Iterator[FileChanged]:
-        given = as_dict(ask.input)
-        path = text_in(given, "path")
+        data = as_dict(ask.input)
+        path = text_in(data, "path")
         if ask.tool not in ("Write", "Edit") or not path:
             return
         if ask.tool == "Edit":
-            old, new, every = text_in(given, "old_string"), text_in(given, "new_string"), given.get("replace_all")
+            old, new, every = text_in(data, "old_string"), text_in(data, "new_string"), data.get("replace_all")
             change = self._files.edit(path, old, new, all=every is True, folder=self._folder)
         else:
             before = self._files.text(path)
-            after = given["content"] if isinstance(given.get("content"), str) else None
-            if given.get("mode") == "append":
+            after = data["content"] if isinstance(data.get("content"), str) else None
+            if data.get("mode") == "append":
                 after = before + after if before is not None and after is not None else None
             self._files.track(path, after)
             change = file_change(path, folder=self._folder, before=before, after=after)

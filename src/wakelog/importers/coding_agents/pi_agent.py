@@ -32,8 +32,8 @@ _TIMED_OUT = re.compile(r"Command timed out", re.IGNORECASE)
 _DENIED = re.compile(r"(?:denied|blocked|rejected) by (?:the )?user|user (?:denied|rejected|blocked)", re.IGNORECASE)
 
 
-def recognises(found: Sample) -> bool:
-    first = found.lines[0] if found.lines else {}
+def recognises(sample: Sample) -> bool:
+    first = sample.lines[0] if sample.lines else {}
     return first.get("type") == "session" and "id" in first and "timestamp" in first
 
 
@@ -141,10 +141,10 @@ class _Reader:
                 said.append(_block(block))
                 continue
             call, tool = text_in(block, "id") or f"{id}-{number}", text_in(block, "name") or "unknown"
-            given = block.get("arguments")
-            self._inputs[call] = tool, given
+            arguments = block.get("arguments")
+            self._inputs[call] = tool, arguments
             said.append(call_block(call, tool))
-            asks.append(st.CallStep(call, tool, given, effect_of(tool, given), group=id))
+            asks.append(st.CallStep(call, tool, arguments, effect_of(tool, arguments), group=id))
         yield st.ReplyStep(
             id,
             said,
@@ -165,9 +165,9 @@ class _Reader:
         output = _content(message.get("content"))
         text = as_text(output)
         outcome = _failure(text) if message.get("isError") is True else "succeeded"
-        tool, given = self._inputs.pop(call, ("", None))
+        tool, value = self._inputs.pop(call, ("", None))
         details = as_dict(message.get("details"))
-        files = tuple(self._changes(tool, given, details)) if outcome == "succeeded" else ()
+        files = tuple(self._changes(tool, value, details)) if outcome == "succeeded" else ()
         error = "" if outcome == "succeeded" else text[: st.ERROR_MAX]
         return st.ResultStep(call, output, outcome, error, files)
 
@@ -216,6 +216,6 @@ def _block(block: dict[str, Any]) -> dict[str, Any]:
     return block
 
 
-def _usage(given: dict[str, Any]) -> tuple[Usage, int]:
-    usage = read_usage(given, input="input", output="output", cache_read="cacheRead", cache_write="cacheWrite")
-    return usage, micros(as_dict(given.get("cost")).get("total"))
+def _usage(data: dict[str, Any]) -> tuple[Usage, int]:
+    usage = read_usage(data, input="input", output="output", cache_read="cacheRead", cache_write="cacheWrite")
+    return usage, micros(as_dict(data.get("cost")).get("total"))

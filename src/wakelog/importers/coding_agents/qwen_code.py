@@ -32,10 +32,10 @@ _USAGE = {
 }
 
 
-def recognises(found: Sample) -> bool:
+def recognises(sample: Sample) -> bool:
     return any(
         "sessionId" in line and "uuid" in line and isinstance(as_dict(line.get("message")).get("parts"), list)
-        for line in found.lines
+        for line in sample.lines
     )
 
 

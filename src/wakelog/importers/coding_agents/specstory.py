@@ -1,7 +1,7 @@
 """SpecStory: Markdown files in `.specstory/history`, made from the sessions of Cursor, Claude Code, Codex and others.
 
 A line like `_**User (time)**_` or `_**Agent (model time)**_` begins what one of the two says. In between are texts,
-thinking and calls; each is a record. SpecStory writes the file anew as the session grows, so the last record may still
+thinking and calls; each is a record. SpecStory rewrites the file as the session grows, so the last record may still
 change. Older files write a call as a line `Tool use: **name**` up to the next rule, newer ones as a `<tool-use>`
 element. What is in a call is meant for people: its command, path and result are found by their place.
 """
@@ -67,8 +67,8 @@ class SpokenSection(msgspec.Struct, frozen=True):
     text: str
 
 
-def recognises(found: Sample) -> bool:
-    return found.path.name.endswith(".md") and found.start.lstrip().startswith(_START)
+def recognises(sample: Sample) -> bool:
+    return sample.path.name.endswith(".md") and sample.start.lstrip().startswith(_START)
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -98,7 +98,7 @@ def _records(text: str) -> Iterator[tuple[st.SourceRecord, int]]:
         for number, part in enumerate(parts):
             id = f"{section.id}.{number}"
             steps = tuple(_steps(section, id, part, parts[:number]))
-            # The digest tells apart what SpecStory wrote anew.
+            # The digest detects what SpecStory rewrote.
             record = st.SourceRecord(
                 f"{id}.{digest(part, 8)}",
                 steps,
@@ -111,7 +111,7 @@ def _records(text: str) -> Iterator[tuple[st.SourceRecord, int]]:
 
 def _sections(text: str) -> Iterator[SpokenSection]:
     # The result of a call may show another file of SpecStory.
-    inside = [found.span() for found in _ELEMENT.finditer(text)]
+    inside = [match.span() for match in _ELEMENT.finditer(text)]
     headings = [h for h in _HEADING.finditer(text) if not any(start < h.start() < end for start, end in inside)]
     for number, (heading, after) in enumerate(pairwise([*headings, None])):
         if heading is None:
@@ -129,18 +129,18 @@ def _sections(text: str) -> Iterator[SpokenSection]:
 
 
 def _time(text: str) -> int:
-    found = _TIME.search(text)
-    return microseconds(found[0]) if found else 0
+    match = _TIME.search(text)
+    return microseconds(match[0]) if match else 0
 
 
 def _parts(text: str) -> Iterator[str]:
     """The texts, thoughts and calls of a section, each as it is written."""
     place = 0
-    for found in _PART.finditer(text):
-        if said := _RULE.sub("", _unruled(text[place : found.start()], place)).strip():
+    for match in _PART.finditer(text):
+        if said := _RULE.sub("", _unruled(text[place : match.start()], place)).strip():
             yield said
-        yield found[0]
-        place = found.end()
+        yield match[0]
+        place = match.end()
     if said := _unruled(text[place:], place).strip():
         yield said
 
@@ -155,24 +155,24 @@ def _steps(section: SpokenSection, id: str, part: str, earlier: list[str]) -> It
         if part:
             yield st.PromptStep(part)
         return
-    found = _PART.fullmatch(part)
+    match = _PART.fullmatch(part)
     # A reply ends with the calls that it requests.
     reply = f"{section.id}.{sum(map(_is_call, earlier))}"
-    if found is None or found["thinking"] is not None:
-        block = text_block(part) if found is None else thinking_block(html.unescape(found["thinking"]).strip())
-        yield st.ReplyStep(reply, [block], model=section.model, is_last=found is None)
+    if match is None or match["thinking"] is not None:
+        block = text_block(part) if match is None else thinking_block(html.unescape(match["thinking"]).strip())
+        yield st.ReplyStep(reply, [block], model=section.model, is_last=match is None)
         return
-    tool = found["name"] or found["old_name"]
-    body = found["body"] if found["old_name"] is None else found["old_body"]
+    tool = match["name"] or match["old_name"]
+    body = match["body"] if match["old_name"] is None else match["old_body"]
     # Some versions write a call twice, the second time without anything in it.
     if not _without_marks(body) and earlier and f'data-tool-name="{tool}"' in earlier[-1]:
         return
-    is_write = found["kind"] == "write" or effect_of(tool) == "write"
-    is_command = found["kind"] == "shell" or is_shell(tool)
-    given, output = _read_call(body, is_command=is_command)
-    files = _files(given, body, id) if is_write else ()
+    is_write = match["kind"] == "write" or effect_of(tool) == "write"
+    is_command = match["kind"] == "shell" or is_shell(tool)
+    data, output = _read_call(body, is_command=is_command)
+    files = _files(data, body, id) if is_write else ()
     yield st.ReplyStep(reply, [call_block(id, tool)], model=section.model)
-    yield st.CallStep(id, tool, given, "write" if is_write else effect_of(tool, given), group=reply)
+    yield st.CallStep(id, tool, data, "write" if is_write else effect_of(tool, data), group=reply)
     if _DENIED in output or _FAILED.match(output):
         yield st.ResultStep(id, output, "denied" if _DENIED in output else "failed", error=output[: st.ERROR_MAX])
     else:
@@ -189,29 +189,29 @@ def _read_call(body: str, *, is_command: bool) -> tuple[dict[str, Value], str]:
     about = html.unescape(summary[1]).strip() if summary else ""
     top = body.partition("\n```")[0]
     fences, quoted = _fences(body), _QUOTED.search(top)
-    given: dict[str, Value] = dict(_ARGUMENT.findall(body))
+    data: dict[str, Value] = dict(_ARGUMENT.findall(body))
     if is_command and (quoted or fences):
-        given["command"] = quoted[1] if quoted else fences.pop(0)[1]
+        data["command"] = quoted[1] if quoted else fences.pop(0)[1]
     elif is_command:
-        given["command"] = about.partition(": ")[2]
-    elif named := _NAMED_FILE.search(about) or _NAMED_FILE.search(top):
-        given["path"] = named[1].strip()
+        data["command"] = about.partition(": ")[2]
+    elif match := _NAMED_FILE.search(about) or _NAMED_FILE.search(top):
+        data["path"] = match[1].strip()
     elif quoted:
-        given["path"] = quoted[1]
+        data["path"] = quoted[1]
     elif about:
-        given["summary"] = about
+        data["summary"] = about
     if fences or is_command:
-        return given, fences[-1][1] if fences else ""
-    return given, _without_marks(body)
+        return data, fences[-1][1] if fences else ""
+    return data, _without_marks(body)
 
 
-def _files(given: dict[str, Value], body: str, id: str) -> tuple[FileChanged, ...]:
+def _files(data: dict[str, Value], body: str, id: str) -> tuple[FileChanged, ...]:
     """The file that a call changed. The new content is there if the call wrote the whole file."""
     fences, written = _fences(body), _WRITTEN.search(body)
-    path = str(given.get("path") or "") or (written[2] if written else "")
+    path = str(data.get("path") or "") or (written[2] if written else "")
     if not path:
         return ()
-    given["path"] = path
+    data["path"] = path
     diffs = [diff_counts(text) for language, text in fences if language == "diff"]
     lines = (sum(d[0] for d in diffs), sum(d[1] for d in diffs)) if diffs else None
     after = fences[0][1] + "\n" if written and len(fences) > 1 and not diffs else None

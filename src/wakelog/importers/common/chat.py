@@ -56,11 +56,11 @@ def json_or_text(given: object) -> Value:
 def calls_of(message: dict[str, Any], group: str, effects: dict[str, Effect] | None = None) -> list[CallStep]:
     """The calls that a model's message requests."""
     calls = []
-    for number, given in enumerate(as_list(message.get("tool_calls"))):
-        function = as_dict(as_dict(given).get("function"))
+    for number, value in enumerate(as_list(message.get("tool_calls"))):
+        function = as_dict(as_dict(value).get("function"))
         tool = text_in(function, "name") or "unknown"
         input = json_or_text(function.get("arguments"))
-        id = text_in(as_dict(given), "id") or f"{group}.{number}"
+        id = text_in(as_dict(value), "id") or f"{group}.{number}"
         effect = (effects or {}).get(tool) or effect_of(tool, input)
         calls.append(CallStep(id, tool, input, effect, group=group))
     return calls

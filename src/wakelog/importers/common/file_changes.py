@@ -104,13 +104,13 @@ class TrackedFiles:
             self._texts[path] = text
             self._size += len(text)
 
-    def edit(self, path: str, old: str, new: str, *, all: bool = False, **about: Any) -> FileChanged:
+    def edit(self, path: str, old: str, new: str, *, all: bool = False, **fields: Any) -> FileChanged:
         """Replaces a part of a file. If its content is unknown, the lines of the two parts are counted."""
         before = self.text(path)
         after = replace_text(before, old, new, all=all) if before is not None else None
         self.track(path, after)
         lines = edited_lines([(old, new)]) if after is None else None
-        return file_change(path, before=before, after=after, lines=lines, **about)
+        return file_change(path, before=before, after=after, lines=lines, **fields)
 
 
 def _relative(path: str, folder: str) -> str:

@@ -148,8 +148,8 @@ def _read_approval(item: dict[str, Any], effects: Mapping[str, Effect]) -> ReadM
     match item.get("type"):
         case "mcp_approval_request":
             name = text_in(item, "name")
-            given = next((p.input for p in parts_of({**item, "type": "function_call"}) if isinstance(p, Asked)), None)
-            ask = _ask(Asked(text_in(item, "id"), name, given), effects)
+            value = next((p.input for p in parts_of({**item, "type": "function_call"}) if isinstance(p, Asked)), None)
+            ask = _ask(Asked(text_in(item, "id"), name, value), effects)
             return ReadMessage(item, "assistant", None, (ask,), waiting=frozenset((ask.id,)))
         case "mcp_approval_response":
             verdict = text_in(item, "approval_request_id"), item.get("approve") is True
@@ -175,15 +175,15 @@ def _read_hosted_call(item: dict[str, Any], effects: Mapping[str, Effect]) -> Ho
         return (), ((result, is_failed),)
     if not kind.endswith("_call"):
         return None
-    given = next(
+    value = next(
         (item[k] for k in ("action", "operation", "arguments", "code", "queries", "input") if item.get(k)), None
     )
-    given = json_or_text(given)
+    value = json_or_text(value)
     tool = str(item.get("name") or kind.removesuffix("_call"))
-    effect = effects.get(tool) or ("read" if "search" in kind else effect_of(tool, given))
+    effect = effects.get(tool) or ("read" if "search" in kind else effect_of(tool, value))
     asked = item.get("approval_request_id") or item.get("id")
     id = call if isinstance(call, str) else str(asked or f"{tool}-{secrets.token_hex(6)}")
-    ask = CallStep(id, tool, given, effect)
+    ask = CallStep(id, tool, value, effect)
     if isinstance(call, str):
         return (ask,), ()
     error = item.get("error")
@@ -209,12 +209,12 @@ def said_content(message: ReadMessage) -> Value:
 
 def reply_blocks(message: ReadMessage) -> list[Value]:
     """The blocks of a reply, without the input of calls, which is in their own events."""
-    given = message.message.get("content")
+    content = message.message.get("content")
     asks = [call_block(ask.id, ask.tool) for ask in message.asks]
-    if isinstance(given, list):
-        if not any(map(_is_call, given)):
-            return given if given else asks
-        return [without_fields(b, ("input",)) if _is_call(b) else b for b in given]
+    if isinstance(content, list):
+        if not any(map(_is_call, content)):
+            return content if content else asks
+        return [without_fields(b, ("input",)) if _is_call(b) else b for b in content]
     if "role" not in message.message:
         return [] if message.asks else [message.message]
     thought = text_in(message.message, "reasoning_content") or text_in(message.message, "reasoning")

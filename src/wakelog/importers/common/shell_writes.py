@@ -43,12 +43,12 @@ def shell_writes(command: str, known: dict[str, str], folder: str = "") -> Itera
         # A file that was not seen before may still have existed: nothing says that it is new.
         added = text.count("\n")
         yield file_change(place, folder=folder, before=before, after=after, lines=None if before else (added, 0))
-    for found in _SED.finditer(rest):
-        place = _join(folder, found["path"])
+    for match in _SED.finditer(rest):
+        place = _join(folder, match["path"])
         known.pop(place, None)
         yield file_change(place, folder=folder)
-    for found in _RM.finditer(rest):
-        paths = found["paths"].split()
+    for match in _RM.finditer(rest):
+        paths = match["paths"].split()
         for path in paths if not any(path.startswith("-") for path in paths) else ():
             place = _join(folder, path)
             yield file_change(place, folder=folder, before=known.pop(place, None), change="deleted")
@@ -56,7 +56,7 @@ def shell_writes(command: str, known: dict[str, str], folder: str = "") -> Itera
 
 def _split_here_documents(command: str) -> tuple[list[tuple[str, str, bool]], str]:
     """Path, text and whether it is appended, for each here-document; and the command without them."""
-    found = []
+    results = []
     rest = ""
     while (start := _HERE.search(command)) is not None:
         tag = start["tag1"] or start["tag2"]
@@ -66,10 +66,10 @@ def _split_here_documents(command: str) -> tuple[list[tuple[str, str, bool]], st
         path = (start["path1"] or start["path2"]).strip("'\"")
         mode = (start["op1"] or start["op2"] or ">").strip()
         if not path.startswith(("/dev/", "-")):
-            found.append((path, command[start.end() : end.start()], mode in (">>", "-a")))
+            results.append((path, command[start.end() : end.start()], mode in (">>", "-a")))
         rest += command[: start.start()] + "\n"
         command = command[end.end() :]
-    return found, rest + command
+    return results, rest + command
 
 
 def _join(folder: str, path: str) -> str:

@@ -40,10 +40,10 @@ _TYPE = re.compile(
 _FRAME = (b"event:", b"id:", b"retry:", b":")
 
 
-def recognises(found: Sample) -> bool:
+def recognises(sample: Sample) -> bool:
     # A page or a program may quote an event. A stream begins with one, or with a field of a server-sent event.
-    begins = found.first in (b"{", b"[") or found.start.lstrip().startswith((b"data:", *_FRAME))
-    return begins and _TYPE.search(found.start[: 64 << 10]) is not None
+    begins = sample.first in (b"{", b"[") or sample.start.lstrip().startswith((b"data:", *_FRAME))
+    return begins and _TYPE.search(sample.start[: 64 << 10]) is not None
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -144,8 +144,8 @@ class ThreadReader:
         match kind:
             case "RUN_STARTED":
                 self._run = "" if self._is_open else _text_of_first(event, "runId", "run_id") or "run"
-                given = as_dict(event.get("input"))
-                yield from self._snapshot(given.get("messages"))
+                data = as_dict(event.get("input"))
+                yield from self._snapshot(data.get("messages"))
             case "RUN_FINISHED":
                 yield from self._start_turn()
                 if not self._asked - set(self._spans.values()):
@@ -221,12 +221,12 @@ class ThreadReader:
 
     def _call_steps(self, id: str) -> Iterator[st.Step]:
         tool, message = self._open.pop(id)
-        given = json_or_text("".join(self._texts.pop(id, ())) or "{}")
+        value = json_or_text("".join(self._texts.pop(id, ())) or "{}")
         yield from self._start_turn()
         self._asked.add(id)
         self._seen.add(id)
         yield st.ReplyStep(message, [call_block(id, tool)])
-        yield st.CallStep(id, tool, given, effect_of(tool, given), group=message)
+        yield st.CallStep(id, tool, value, effect_of(tool, value), group=message)
 
     def _result(self, id: str, content: Any, error: str) -> st.ResultStep:
         self._asked.discard(id)
@@ -275,8 +275,8 @@ class ThreadReader:
         if text:
             yield st.ReplyStep(id, [text_block(text)])
         for call in as_list(message.get("toolCalls", message.get("tool_calls"))):
-            about = as_dict(call)
-            own, function = text_in(about, "id"), as_dict(about.get("function"))
+            fields = as_dict(call)
+            own, function = text_in(fields, "id"), as_dict(fields.get("function"))
             if own and own not in self._seen and own not in self._open:
                 self._open[own] = (text_in(function, "name") or "unknown", id)
                 self._texts[own] = [text_in(function, "arguments")]

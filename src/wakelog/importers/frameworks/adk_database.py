@@ -39,8 +39,8 @@ _JSON_COLUMNS = ("content", "usage_metadata", "custom_metadata", "grounding_meta
 _decode = msgspec.json.Decoder().decode
 
 
-def recognises(found: Sample) -> bool:
-    return found.start.startswith(MAGIC) and table_names(found.path) >= _TABLES
+def recognises(sample: Sample) -> bool:
+    return sample.start.startswith(MAGIC) and table_names(sample.path) >= _TABLES
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

@@ -34,8 +34,8 @@ _BRANCH = (
 )
 
 
-def recognises(found: Sample) -> bool:
-    return found.start.startswith(MAGIC) and {"agent_sessions", "agent_messages"} <= table_names(found.path)
+def recognises(sample: Sample) -> bool:
+    return sample.start.startswith(MAGIC) and {"agent_sessions", "agent_messages"} <= table_names(sample.path)
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:

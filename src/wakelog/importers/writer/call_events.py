@@ -52,8 +52,8 @@ def recorded_reply(step: ReplyStep, content: Value, cost: ev.Cost, part: int, at
 
 def task_of(ask: CallStep) -> str:
     """The task of a sub-agent."""
-    given = as_dict(ask.input)
-    return str(given.get("description") or given.get("prompt") or given.get("message") or "")[:500]
+    data = as_dict(ask.input)
+    return str(data.get("description") or data.get("prompt") or data.get("message") or "")[:500]
 
 
 def requested_call(ask: CallStep, *, approval: bool = False) -> ev.ActionRequested:

@@ -64,19 +64,19 @@ class ImportCommit:
         if self.closing is None and not any(draft.event.kind in SAID for draft in self.drafts):
             self.closing = ev.SessionClosed(why="nothing more was said", occurred_at=at)
 
-    def append(self, log: Log, seen: Seq, about: ev.RecordsImported) -> list[Seq]:
-        """Appends the commit and returns the seq of each event. `about` says where the records come from. Raises
+    def append(self, log: Log, seen: Seq, event: ev.RecordsImported) -> list[Seq]:
+        """Appends the commit and returns the seq of each event. `event` says where the records come from. Raises
         ConflictError if the session has moved on from `seen`: another process may have imported the same records."""
         try:
-            return self._append_all(log, seen, about)
+            return self._append_all(log, seen, event)
         except (InvalidInputError, NotAllowedError) as exc:
             _raise_unless_refusal(exc)
         self.drafts = [_storable_draft(draft) for draft in self.drafts]
         try:
-            return self._append_all(log, seen, about)
+            return self._append_all(log, seen, event)
         except (InvalidInputError, NotAllowedError) as exc:
             _raise_unless_refusal(exc)
-        return self._append_each(log, seen, about)
+        return self._append_each(log, seen, event)
 
     def _append_all(self, log: Log, seen: Seq, about: ev.RecordsImported) -> list[Seq]:
         about = msgspec.structs.replace(about, steps=tuple(self.step_names))
@@ -84,11 +84,11 @@ class ImportCommit:
         closing = [self.closing] if self.closing is not None else []
         return self._store(log, self.drafts, seen, mark, *closing)
 
-    def _mark(self, about: ev.RecordsImported, records: list[CommitRecord], drafts: list[EventDraft]) -> ev.Event:
+    def _mark(self, event: ev.RecordsImported, records: list[CommitRecord], drafts: list[EventDraft]) -> ev.Event:
         """The event that names the records which these events were made from."""
         ids, counts = tuple(r.id for r in records), tuple(r.count for r in records)
         rest = rest_text([r.rest for r in records])
-        return msgspec.structs.replace(about, ids=ids, counts=counts, rest=rest)
+        return msgspec.structs.replace(event, ids=ids, counts=counts, rest=rest)
 
     def _store(self, log: Log, drafts: Sequence[EventDraft], before: Seq, *own: ev.Event) -> list[Seq]:
         """Appends events right after `before`, followed by the import's own events."""
@@ -99,20 +99,20 @@ class ImportCommit:
         seqs = [e.seq for e in log.entries(after=before, upto=last) if e.kind not in LOG_OWN]
         return seqs[len(seqs) - len(drafts) :]
 
-    def _append_each(self, log: Log, seen: Seq, about: ev.RecordsImported) -> list[Seq]:
+    def _append_each(self, log: Log, seen: Seq, event: ev.RecordsImported) -> list[Seq]:
         seqs: list[Seq] = []
         for record in self.records:
             drafts = self.drafts[len(seqs) : len(seqs) + record.count]
             try:
-                seqs += self._store(log, drafts, seen, self._mark(about, [record], drafts))
+                seqs += self._store(log, drafts, seen, self._mark(event, [record], drafts))
             except (InvalidInputError, NotAllowedError) as exc:
                 _raise_unless_refusal(exc)
                 kept = {"refused": str(exc), "record": record.rest, "events": [_as_value(d.event) for d in drafts]}
-                self._store(log, [], seen, self._mark(about, [CommitRecord(record.id, 0, kept)], []))
+                self._store(log, [], seen, self._mark(event, [CommitRecord(record.id, 0, kept)], []))
                 seqs += [log.head().seq] * record.count
             seen = log.head().seq
         if self.step_names:
-            self._store(log, [], seen, msgspec.structs.replace(about, steps=tuple(self.step_names)))
+            self._store(log, [], seen, msgspec.structs.replace(event, steps=tuple(self.step_names)))
         for draft in self.drafts[len(seqs) :]:
             try:
                 seqs.append(log.append(draft).seq)

@@ -101,40 +101,40 @@ class ImportedRecords:
 
 def read_imported(log: Log) -> ImportedRecords:
     """Reads what was imported into a session so far."""
-    known = ImportedRecords()
+    records = ImportedRecords()
     seqs: list[Seq] = []
     commit = ""
     kept: Entry | None = None
     for entry in log.entries():
         kind = entry.kind
         if kept is not None and entry.commit_id != commit:
-            _add_kept(known, kept, seqs)
+            _add_kept(records, kept, seqs)
             kept = None
         if entry.commit_id != commit:
             # Hooks and people write to these sessions too, in commits of their own.
             commit, seqs = entry.commit_id, []
         if kind == "turn.started":
-            known.turn_ids.add(str(entry.body.get("id", "")))
+            records.turn_ids.add(str(entry.body.get("id", "")))
         elif kind == "history.compacted":
-            known.compacted = max(known.compacted, int(entry.body.get("last") or 0))
+            records.compacted = max(records.compacted, int(entry.body.get("last") or 0))
         elif kind == "action.abandoned" or (kind == "action.recorded" and _is_interrupted(entry)):
-            known.given_up.add(str(entry.body.get("action", "")))
+            records.given_up.add(str(entry.body.get("action", "")))
         if kind == "items.kept":
             kept = entry  # it comes before its events
         elif kind == "records.imported":
             body = entry.body
             if "ids" not in body and not entry.is_intact:
-                known.pruned_at = max(known.pruned_at, entry.header.at)
-            known.add(zip(body.get("ids") or (), body.get("counts") or (), strict=True), seqs)
-            known.steps.update(body.get("steps") or ())
-            known.stat = (str(body.get("source", "")), int(body.get("size") or 0), int(body.get("changed") or 0))
-            known.last_at = int(body.get("occurred_at") or 0)
+                records.pruned_at = max(records.pruned_at, entry.header.at)
+            records.add(zip(body.get("ids") or (), body.get("counts") or (), strict=True), seqs)
+            records.steps.update(body.get("steps") or ())
+            records.stat = (str(body.get("source", "")), int(body.get("size") or 0), int(body.get("changed") or 0))
+            records.last_at = int(body.get("occurred_at") or 0)
             seqs = []
         elif kind not in LOG_OWN:
             seqs.append(entry.seq)
     if kept is not None:
-        _add_kept(known, kept, seqs)
-    return known
+        _add_kept(records, kept, seqs)
+    return records
 
 
 def _is_interrupted(entry: Entry) -> bool:
@@ -142,10 +142,10 @@ def _is_interrupted(entry: Entry) -> bool:
     return b'"interrupted"' in entry.record.body and entry.body.get("outcome") == "interrupted"
 
 
-def _add_kept(known: ImportedRecords, mark: Entry, seqs: list[Seq]) -> None:
+def _add_kept(records: ImportedRecords, mark: Entry, seqs: list[Seq]) -> None:
     """Adds records that are stored as items of an adapter. Items that the adapter added itself have no ids."""
     ids = mark.body.get("ids") or ()
-    known.add(zip(ids, mark.body.get("counts") or (), strict=False), seqs)
+    records.add(zip(ids, mark.body.get("counts") or (), strict=False), seqs)
 
 
 def rest_text(rests: Sequence[Value | msgspec.Raw]) -> str:
@@ -167,7 +167,7 @@ def rest_text(rests: Sequence[Value | msgspec.Raw]) -> str:
 
 def rests_of(text: Value) -> list[Value]:
     """Decodes what `rest_text` encoded."""
-    found: list[Value] = []
+    results: list[Value] = []
     before: Any = None
     for line in text.split("\n") if isinstance(text, str) and text else ():
         try:
@@ -178,5 +178,5 @@ def rests_of(text: Value) -> list[Value]:
             if rest[COMMON] == SAME:
                 rest[COMMON] = before
             before = rest[COMMON]
-        found.append(rest)
-    return found
+        results.append(rest)
+    return results

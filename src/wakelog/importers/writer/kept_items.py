@@ -69,19 +69,19 @@ class EventPlaces:
 
     def text(self, text: str) -> Value:
         """A reference to a string, or the string itself if no event holds it."""
-        found = self._texts.get(text)
-        if found is None and text[:1] in ("{", "["):
-            found = self._as_json().get(text)
-        if found is None and self._others is not None:
-            found = self._shift(self._others.text(text))
-        return text if found is None else found
+        results = self._texts.get(text)
+        if results is None and text[:1] in ("{", "["):
+            results = self._as_json().get(text)
+        if results is None and self._others is not None:
+            results = self._shift(self._others.text(text))
+        return text if results is None else results
 
     def container(self, value: Value) -> Value:
         """A reference to a list or an object, or None if no event holds it."""
-        found = self._containers.get(id(value))
-        if found is None and self._others is not None:
-            found = self._shift(self._others.container(value))
-        return found
+        results = self._containers.get(id(value))
+        if results is None and self._others is not None:
+            results = self._shift(self._others.container(value))
+        return results
 
     def _shift(self, found: Value) -> dict[str, Any] | None:
         """A reference among the others, counted from this item's first event."""

@@ -26,7 +26,7 @@ class KeptCommit(ImportCommit):
         super().__init__()
         self._format = format
 
-    def _mark(self, about: ev.RecordsImported, records: list[CommitRecord], drafts: list[EventDraft]) -> ev.Event:
+    def _mark(self, event: ev.RecordsImported, records: list[CommitRecord], drafts: list[EventDraft]) -> ev.Event:
         events = [draft.event for draft in drafts]
         lines, place, everywhere = [], 0, EventPlaces(enumerate(events))
         for record in records:
@@ -39,7 +39,7 @@ class KeptCommit(ImportCommit):
             ids=tuple(r.id for r in records),
             counts=tuple(r.count for r in records),
             rest=b"\n".join(lines).decode(),
-            occurred_at=about.occurred_at,
+            occurred_at=event.occurred_at,
         )
 
     def _store(self, log: Log, drafts: Sequence[EventDraft], before: Seq, *own: ev.Event) -> list[Seq]:

@@ -78,9 +78,9 @@ def is_deleted(store: Store, head: TranscriptHead) -> bool:
     return bool(head.parent) and is_deleted(store, TranscriptHead(head.parent, head.agent))
 
 
-def _short_uuid(found: re.Match[str]) -> str:
+def _short_uuid(match: re.Match[str]) -> str:
     # UUIDs of version 7 start with the time, so those of one day look alike. Their ends differ.
-    uuid = found[0]
+    uuid = match[0]
     return uuid[-8:] if uuid[14] == "7" else uuid[:8]
 
 

@@ -34,8 +34,8 @@ from wakelog.importers.writer.imported_records import ImportedRecords, read_impo
 from wakelog.importers.writer.observed_calls import ObservedCalls
 from wakelog.importers.writer.open_calls import OpenCalls
 from wakelog.importers.writer.origins import is_deleted, open_session, reopen_session, session_name
+from wakelog.importers.writer.recorded_subagents import RecordedSubagents
 from wakelog.importers.writer.reply_costs import ReplyCosts
-from wakelog.importers.writer.told_subagents import ToldSubagents
 from wakelog.importers.writer.turn_signs import TurnSigns
 from wakelog.model import events as ev
 from wakelog.model.events import Cost
@@ -105,7 +105,7 @@ class SessionWriter:
         self._turn = self._state("turn", {}).get("status") == "open"
         self._calls = OpenCalls(self._state("pending_actions", {}), self.known.given_up)
         self._labels: dict[str, str] = dict(self._state("labels", {}))
-        self._subagents = ToldSubagents(self._state("subagents", {}))
+        self._subagents = RecordedSubagents(self._state("subagents", {}))
 
     def _state(self, part: str, default: Any) -> Any:
         return self.session.log.part(part) if self.session is not None else default
@@ -195,7 +195,7 @@ class SessionWriter:
 
     def _import_partial(self, is_over: bool) -> None:
         """The file ends in the middle of a record. It is left for the next import, and the file does not count as read,
-        unless nobody writes to it any more."""
+        unless it has no writer any more."""
         assert self._partial is not None
         record, weight = self._partial
         if not is_over:

@@ -82,12 +82,12 @@ class AbilityChecks(Hooks):
 
     def test_rewriting_changes_nothing_that_can_be_read(self, engine: Engine) -> None:
         rewrite = _declared(engine.abilities.rewrite)
-        kept, gone = opened(engine, "a"), opened(engine, "b")
+        writer, gone = opened(engine, "a"), opened(engine, "b")
         engine.delete(gone.seal(ev.SessionDeleted()))
         with contextlib.suppress(UnavailableError):  # it may have to wait for others
             rewrite()
             assert rewrite() is False
-        assert stored(engine, kept.session) == expected(*kept.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_sizes_include_every_session(self, engine: Engine) -> None:
         sizes = _declared(engine.abilities.sizes)
@@ -106,12 +106,12 @@ class AbilityChecks(Hooks):
 
     def test_damage_report_on_a_sound_store(self, engine: Engine) -> None:
         damage = _declared(engine.abilities.damage)
-        kept, gone = opened(engine, "a"), opened(engine, "b")
-        engine.claim("named", kept.session)
+        writer, gone = opened(engine, "a"), opened(engine, "b")
+        engine.claim("named", writer.session)
         engine.delete(gone.seal(ev.SessionDeleted()))
-        assert list(damage.session_ids()) == sorted([kept.session, gone.session])
-        assert damage.last_sound(kept.session) == engine.head(kept.session)
-        assert list(damage.faults(kept.session)) == []
+        assert list(damage.session_ids()) == sorted([writer.session, gone.session])
+        assert damage.last_sound(writer.session) == engine.head(writer.session)
+        assert list(damage.faults(writer.session)) == []
 
     def test_the_path_is_that_of_a_file(self, engine: Engine) -> None:
         assert _declared(engine.abilities.path).is_file()

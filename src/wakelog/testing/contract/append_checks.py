@@ -101,8 +101,8 @@ class JudgeChecks(Hooks):
     def test_a_lease_that_is_taken_fences_out_what_is_already_in_flight(self, engine: Engine) -> None:
         writer = opened(engine)
         stale = writer.rival(fact("late"), guard=0)
-        taken, late = engine.submit(writer.seal(_lease(1))), engine.submit(stale)
-        assert taken.result().epoch == 1
+        pending, late = engine.submit(writer.seal(_lease(1))), engine.submit(stale)
+        assert pending.result().epoch == 1
         with pytest.raises(ConflictError) as refused:
             late.result()
         assert refused.value.kind == "fenced"

@@ -24,8 +24,8 @@ class ReadChecks(Hooks):
         for after in range(LAST + 2):
             for upto in (None, *range(LAST + 2)):
                 wanted = [c for c in writer.commits if c.last > after and (upto is None or c.first <= upto)]
-                found = list(engine.read(writer.session, after=after, upto=upto))
-                assert [essence(c) for c in found] == [essence(c) for c in wanted], f"after {after}, upto {upto}"
+                commits = list(engine.read(writer.session, after=after, upto=upto))
+                assert [essence(c) for c in commits] == [essence(c) for c in wanted], f"after {after}, upto {upto}"
 
     def test_a_long_session_is_read_whole_and_in_order(self, engine: Engine) -> None:
         writer = CommitWriter()
@@ -110,8 +110,8 @@ class ReadChecks(Hooks):
         assert sorted(at) == [3, 6]
         for upto in range(1, 12):
             wanted = max((seq for seq in at if seq <= upto), default=0)
-            found = engine.snapshot(writer.session, upto=upto)
-            assert (found and (found.seq, found.data)) == ((wanted, at[wanted]) if wanted else None)
+            snapshot = engine.snapshot(writer.session, upto=upto)
+            assert (snapshot and (snapshot.seq, snapshot.data)) == ((wanted, at[wanted]) if wanted else None)
 
     def test_dropped_snapshots_are_gone_for_that_session_only(self, engine: Engine) -> None:
         writer, other = opened(engine), opened(engine)

@@ -14,12 +14,12 @@ from wakelog.testing.contract.base import Hooks, opened, store
 class ListChecks(Hooks):
     def test_sessions_come_in_pages_in_the_order_of_their_ids(self, engine: Engine) -> None:
         ids = sorted(opened(engine, "a").session for _ in range(7))
-        seen: list[SessionId] = []
+        session_ids: list[SessionId] = []
         sizes = []
-        while page := engine.sessions(after=seen[-1] if seen else "", limit=3):
-            seen += [head.session for head in page]
+        while page := engine.sessions(after=session_ids[-1] if session_ids else "", limit=3):
+            session_ids += [head.session for head in page]
             sizes.append(len(page))
-        assert seen == ids
+        assert session_ids == ids
         assert sizes == [3, 3, 1]
         assert [head.seq for head in engine.sessions()] == [2] * 7
 
@@ -33,9 +33,9 @@ class ListChecks(Hooks):
         assert list(engine.children(writer.session)) == [engine.head(child.session)]
 
     def test_deleted_sessions_are_not_listed(self, engine: Engine) -> None:
-        kept, gone = opened(engine), opened(engine)
+        writer, gone = opened(engine), opened(engine)
         engine.delete(gone.seal(ev.SessionDeleted()))
-        assert [head.session for head in engine.sessions()] == [kept.session]
+        assert [head.session for head in engine.sessions()] == [writer.session]
 
     def test_children_are_the_direct_forks_that_live(self, engine: Engine) -> None:
         parent = opened(engine, "a")
@@ -57,9 +57,9 @@ class ListChecks(Hooks):
             for writer in writers:
                 store(engine, writer.seal(fact(str(turn))))
         for limit in (1, 4, 100):
-            seen = _feed(engine, limit=limit)
+            changes = _feed(engine, limit=limit)
             for writer in writers:
-                seqs = [change.seq for change in seen if change.session == writer.session]
+                seqs = [change.seq for change in changes if change.session == writer.session]
                 assert seqs == sorted(seqs)
                 assert seqs[-1] == 5, f"the newest commit of {writer.session} is missing with limit {limit}"
 
@@ -82,9 +82,9 @@ class ListChecks(Hooks):
 
 def _feed(engine: Engine, *, cursor: str = "", limit: int = 100) -> list[FeedChange]:
     """All changes from a cursor on, page by page."""
-    seen: list[FeedChange] = []
+    changes: list[FeedChange] = []
     while page := engine.changes(cursor, limit):
         assert len(page) <= limit
-        seen += page
+        changes += page
         cursor = page[-1].cursor
-    return seen
+    return changes

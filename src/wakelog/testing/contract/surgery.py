@@ -22,9 +22,9 @@ BIG = "what is to be gone " * 60
 class RemovalChecks(Hooks):
     def test_surgery_replaces_bytes_and_appends_its_record(self, engine: Engine, tmp_path: Path) -> None:
         writer = _with_content(engine)
-        emptied, said = _emptied(writer.commits[1]), writer.seal(ev.NoteAdded(text="erased"))
-        head = engine.operate(Surgery((said,), (emptied,), stale_from={}))
-        assert (head.seq, head.hash) == (6, said.hash)
+        emptied, commit = _emptied(writer.commits[1]), writer.seal(ev.NoteAdded(text="erased"))
+        head = engine.operate(Surgery((commit,), (emptied,), stale_from={}))
+        assert (head.seq, head.hash) == (6, commit.hash)
         again = self.reopen(engine, tmp_path)
         assert stored(again, writer.session) == expected(writer.commits[0], emptied, *writer.commits[2:])
         with pytest.raises(NotFoundError):
@@ -33,14 +33,14 @@ class RemovalChecks(Hooks):
 
     def test_snapshots_that_may_hold_what_was_removed_are_dropped(self, engine: Engine) -> None:
         writer = _with_content(engine)
-        said = writer.seal(ev.NoteAdded(text="erased"))
-        engine.operate(Surgery((said,), (), stale_from={writer.session: 4}))
+        commit = writer.seal(ev.NoteAdded(text="erased"))
+        engine.operate(Surgery((commit,), (), stale_from={writer.session: 4}))
         assert _snapshots(engine, writer) == [3]
 
     def test_snapshots_before_a_prune_are_dropped(self, engine: Engine) -> None:
         writer = _with_content(engine)
-        said = writer.seal(ev.NoteAdded(text="pruned"))
-        engine.operate(Surgery((said,), (), stale_from={}, pruned_to={writer.session: 4}))
+        commit = writer.seal(ev.NoteAdded(text="pruned"))
+        engine.operate(Surgery((commit,), (), stale_from={}, pruned_to={writer.session: 4}))
         assert _snapshots(engine, writer) == [4, 5]
 
     def test_surgery_reaches_all_sessions_of_a_tree_at_once(self, engine: Engine) -> None:
@@ -48,11 +48,11 @@ class RemovalChecks(Hooks):
         child = parent.forked()
         store(engine, child.seal_fork(), child.seal(message(BIG)), child.seal(fact("k"), snapshot=True))
         emptied = [_emptied(parent.commits[1]), _emptied(child.commits[1])]
-        said = [parent.seal(ev.NoteAdded(text="erased")), child.seal(ev.NoteAdded(text="erased too"))]
-        engine.operate(Surgery(tuple(said), tuple(emptied), stale_from={parent.session: 1, child.session: 1}))
+        commits = [parent.seal(ev.NoteAdded(text="erased")), child.seal(ev.NoteAdded(text="erased too"))]
+        engine.operate(Surgery(tuple(commits), tuple(emptied), stale_from={parent.session: 1, child.session: 1}))
         assert stored(engine, parent.session)[1] == expected(emptied[0])[0]
         assert stored(engine, child.session)[1] == expected(emptied[1])[0]
-        assert [engine.head(w.session).hash for w in (parent, child)] == [c.hash for c in said]
+        assert [engine.head(w.session).hash for w in (parent, child)] == [c.hash for c in commits]
         assert _snapshots(engine, parent) == _snapshots(engine, child) == []
 
     def test_a_conflict_changes_nothing_at_all(self, engine: Engine) -> None:
@@ -62,9 +62,9 @@ class RemovalChecks(Hooks):
         stale = child.rival(ev.NoteAdded(text="erased too"))
         store(engine, child.seal(fact("came first")))
         before = [stored(engine, w.session) for w in (parent, child)]
-        said = parent.rival(ev.NoteAdded(text="erased"))
+        commit = parent.rival(ev.NoteAdded(text="erased"))
         surgery = Surgery(
-            (said, stale),
+            (commit, stale),
             (_emptied(parent.commits[1]), _emptied(child.commits[1])),
             stale_from={parent.session: 1},
             pruned_to={parent.session: 5},

@@ -40,14 +40,14 @@ _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,40}")
 _ENDS = {"success": "completed", "error": "failed", "cancelled": "cancelled"}
 
 
-def recognises(found: Sample) -> bool:
-    if found.start.startswith(_ZIP):
-        return any(name in found.start for name in (b"_journal/start.json", b"header.json", b"_epoch_1.json"))
-    if found.first != b"{" or b'"resourceSpans"' in found.start:
+def recognises(sample: Sample) -> bool:
+    if sample.start.startswith(_ZIP):
+        return any(name in sample.start for name in (b"_journal/start.json", b"header.json", b"_epoch_1.json"))
+    if sample.first != b"{" or b'"resourceSpans"' in sample.start:
         return False
-    if found.has(b'"eval"', b'"status"') and any(w in found.start for w in (b'"plan"', b'"samples"', b'"run_id"')):
+    if sample.has(b'"eval"', b'"status"') and any(w in sample.start for w in (b'"plan"', b'"samples"', b'"run_id"')):
         return True
-    return found.has(b'"events"') and (b'"working_start"' in found.start or b'"spans"' in found.start)
+    return sample.has(b'"events"') and (b'"working_start"' in sample.start or b'"spans"' in sample.start)
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -76,8 +76,8 @@ class _DocumentLog:
         self.header: dict[str, Any] = {k: v for k, v in log.items() if k != "samples" or not isinstance(v, list)}
         self.samples: dict[tuple[str, str], Any] = {}
         for number, sample in enumerate(samples):
-            about = as_dict(sample)
-            key = str(about.get("id", f"n{number}")), str(about.get("epoch", 1))
+            fields = as_dict(sample)
+            key = str(fields.get("id", f"n{number}")), str(fields.get("epoch", 1))
             self.samples[key if key not in self.samples else (f"{key[0]}#{number}", key[1])] = sample
 
     def sample(self, key: tuple[str, str]) -> Any:
@@ -107,7 +107,7 @@ class _ZipLog:
                 f"{path} is not a complete zip file: {exc}", "is the evaluation over? import it then"
             ) from exc
         self.samples: dict[tuple[str, str], str] = {
-            (found["id"], found["epoch"]): name for name in self._names if (found := _SAMPLE.fullmatch(name))
+            (match["id"], match["epoch"]): name for name in self._names if (match := _SAMPLE.fullmatch(name))
         }
         self.header: dict[str, Any] = {}
         for name in ("header.json", "_journal/start.json"):
@@ -139,9 +139,9 @@ _Log = _DocumentLog | _ZipLog
 
 
 def _origin(header: dict[str, Any], path: Path) -> str:
-    about = as_dict(header.get("eval"))
-    task = text_in(about, "task").rpartition("/")[2] or path.stem
-    ids = [as_text(about.get(k)) for k in ("eval_id", "run_id", "task_id", "created")]
+    fields = as_dict(header.get("eval"))
+    task = text_in(fields, "task").rpartition("/")[2] or path.stem
+    ids = [as_text(fields.get(k)) for k in ("eval_id", "run_id", "task_id", "created")]
     # A log without any of them is identified by its location.
     own = " ".join(ids) if any(ids) else str(path.resolve())
     return f"{task[:40]}-{digest(own, 6)}"
@@ -153,9 +153,9 @@ def _sample_origin(header: dict[str, Any], path: Path, key: tuple[str, str]) -> 
 
 
 def _labels(header: dict[str, Any]) -> dict[str, str]:
-    about = as_dict(header.get("eval"))
-    dataset = text_in(as_dict(about.get("dataset")), "name")
-    return {"task": text_in(about, "task")[:200], "model": text_in(about, "model")[:200], "dataset": dataset[:200]}
+    fields = as_dict(header.get("eval"))
+    dataset = text_in(as_dict(fields.get("dataset")), "name")
+    return {"task": text_in(fields, "task")[:200], "model": text_in(fields, "model")[:200], "dataset": dataset[:200]}
 
 
 # The evaluation
@@ -178,8 +178,8 @@ def _eval_records(log: _Log, path: Path) -> Iterator[tuple[st.SourceRecord, int]
         broken = text_in(as_dict(value), "broken") if set(as_dict(value)) == {"broken"} else ""
         steps: list[st.Step] = []
         if number == 0 and as_dict(log.header.get("eval")):
-            about = as_dict(log.header.get("eval"))
-            steps.append(st.PromptStep(f"{text_in(about, 'task')} with {text_in(about, 'model')}".strip()))
+            fields = as_dict(log.header.get("eval"))
+            steps.append(st.PromptStep(f"{text_in(fields, 'task')} with {text_in(fields, 'model')}".strip()))
         if key is not None:
             steps += _sample_steps(log, path, key)
             value = {"sample": _sample_origin(log.header, path, key)}

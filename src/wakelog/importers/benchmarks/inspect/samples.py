@@ -62,8 +62,8 @@ class SampleReader:
         return st.SourceRecord(id, tuple(steps), microseconds(event.get("timestamp")), _rest(event) if steps else event)
 
     def _message_record(self, message: Any, has_steps: bool) -> st.SourceRecord:
-        about = as_dict(message)
-        id = self._ids.unique(f"m:{text_in(about, 'id') or json_digest(message)}")
+        fields = as_dict(message)
+        id = self._ids.unique(f"m:{text_in(fields, 'id') or json_digest(message)}")
         if not isinstance(message, dict):
             return st.SourceRecord(id, rest=message, broken="a message is not an object")
         steps = list(self._message_steps(id, message)) if has_steps else []
@@ -164,11 +164,11 @@ class SampleReader:
     ) -> Iterator[st.Step]:
         asks = []
         for number, call in enumerate(as_list(message.get("tool_calls"))):
-            about = as_dict(call)
-            tool = text_in(about, "function") or text_in(as_dict(about.get("function")), "name") or "unknown"
-            given = about.get("arguments")
-            call_id = text_in(about, "id") or f"{id}.{number}"
-            asks.append(st.CallStep(call_id, tool, given, effect_of(tool, given), group=id, inside=inside))
+            fields = as_dict(call)
+            tool = text_in(fields, "function") or text_in(as_dict(fields.get("function")), "name") or "unknown"
+            arguments = fields.get("arguments")
+            call_id = text_in(fields, "id") or f"{id}.{number}"
+            asks.append(st.CallStep(call_id, tool, arguments, effect_of(tool, arguments), group=id, inside=inside))
             self._asked.add(call_id)
         content = self._fill_attachments(message.get("content"))
         thinking = "\n".join(text_in(as_dict(b), "reasoning") for b in as_list(content) if as_dict(b).get("reasoning"))
@@ -184,9 +184,13 @@ class SampleReader:
         yield from asks
 
     def _tool(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
-        call, tool, given = text_in(event, "id") or id, text_in(event, "function") or "unknown", event.get("arguments")
+        call, tool, arguments = (
+            text_in(event, "id") or id,
+            text_in(event, "function") or "unknown",
+            event.get("arguments"),
+        )
         if call not in self._asked:
-            yield st.CallStep(call, tool, given, effect_of(tool, given), inside=self._inside(event))
+            yield st.CallStep(call, tool, arguments, effect_of(tool, arguments), inside=self._inside(event))
         self._asked.discard(call)
         for number, nested in enumerate(as_list(event.get("events"))):
             if isinstance(nested, dict):
@@ -243,14 +247,14 @@ class SampleReader:
 
     def _sandbox(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         action = text_in(event, "action") or "exec"
-        given: Value = {k: event[k] for k in ("cmd", "file", "input", "options") if event.get(k) is not None}
+        value: Value = {k: event[k] for k in ("cmd", "file", "input", "options") if event.get(k) is not None}
         effect = {"read_file": "read_file", "write_file": "write_file"}.get(action, "bash")
         result = event.get("result")
         is_failed = type(result) is int and result != 0
         path = text_in(event, "file")
         files = (file_change(path),) if action == "write_file" and path and not is_failed else ()
         yield st.CallStep(
-            id, f"sandbox:{action}", given, effect_of(effect, {"command": event.get("cmd")}), inside=self._inside(event)
+            id, f"sandbox:{action}", value, effect_of(effect, {"command": event.get("cmd")}), inside=self._inside(event)
         )
         output = event.get("output")
         error = text_of(output)[-st.ERROR_MAX :] if is_failed else ""
@@ -320,8 +324,8 @@ def label_of(score: Any) -> str:
 
 
 def _verdict(score: dict[str, Any], name: str) -> str:
-    said = text_in(score, "explanation") or text_in(score, "answer")
-    return f"{name or 'score'} {label_of(score)}" + (f": {said[: st.ERROR_MAX]}" if said else "")
+    reason = text_in(score, "explanation") or text_in(score, "answer")
+    return f"{name or 'score'} {label_of(score)}" + (f": {reason[: st.ERROR_MAX]}" if reason else "")
 
 
 def _message_key(message: dict[str, Any]) -> str:
@@ -329,27 +333,27 @@ def _message_key(message: dict[str, Any]) -> str:
     return id or json_digest([message.get("role"), message.get("content")])
 
 
-def _usage(given: dict[str, Any]) -> Usage:
-    heard, said = count_in(given, "input_tokens"), count_in(given, "output_tokens")
-    read, written = count_in(given, "input_tokens_cache_read"), count_in(given, "input_tokens_cache_write")
-    thought = min(said, count_in(given, "reasoning_tokens"))
+def _usage(data: dict[str, Any]) -> Usage:
+    tokens_in, tokens_out = count_in(data, "input_tokens"), count_in(data, "output_tokens")
+    read, written = count_in(data, "input_tokens_cache_read"), count_in(data, "input_tokens_cache_write")
+    thought = min(tokens_out, count_in(data, "reasoning_tokens"))
     # Some providers include cached tokens in the input, some do not. The total tells which.
-    if count_in(given, "total_tokens") == heard + said:
-        heard = max(0, heard - read - written)
-    return Usage(input=heard, cache_read=read, cache_write=written, output=said - thought, reasoning=thought)
+    if count_in(data, "total_tokens") == tokens_in + tokens_out:
+        tokens_in = max(0, tokens_in - read - written)
+    return Usage(input=tokens_in, cache_read=read, cache_write=written, output=tokens_out - thought, reasoning=thought)
 
 
 def _outcome(error: Any) -> tuple[st.Outcome, str]:
     if not error:
         return "succeeded", ""
-    about = as_dict(error)
-    said = (text_in(about, "message") or as_text(error))[: st.ERROR_MAX]
-    match about.get("type"):
+    fields = as_dict(error)
+    message = (text_in(fields, "message") or as_text(error))[: st.ERROR_MAX]
+    match fields.get("type"):
         case "timeout":
-            return "timed_out", said
+            return "timed_out", message
         case "approval":
-            return "denied", said
-    return "failed", said
+            return "denied", message
+    return "failed", message
 
 
 def _rest(event: dict[str, Any]) -> dict[str, Any]:

@@ -41,15 +41,15 @@ class OpenFiles:
     def changes(self, call: CallStep, command: str, observation: str, state: dict[str, Any]) -> tuple[FileChanged, ...]:
         """The changes of a successful call."""
         folder = text_in(state, "working_dir")
-        found: tuple[FileChanged, ...] = ()
+        changes: tuple[FileChanged, ...] = ()
         if call.tool == "str_replace_editor":
-            found = self._text_edit(as_dict(call.input), folder)
+            changes = self._text_edit(as_dict(call.input), folder)
         elif call.tool in EDITS:
-            found = self._line_edit(call, command, observation, state, folder)
+            changes = self._line_edit(call, command, observation, state, folder)
         elif call.tool == "bash":
-            found = tuple(shell_writes(command, self._known, folder))
+            changes = tuple(shell_writes(command, self._known, folder))
         self._remember_window(observation, state)
-        return found
+        return changes
 
     def _line_edit(
         self, call: CallStep, command: str, observation: str, state: dict[str, Any], folder: str
@@ -67,16 +67,16 @@ class OpenFiles:
         )
         return (change,)
 
-    def _text_edit(self, given: dict[str, Any], folder: str) -> tuple[FileChanged, ...]:
+    def _text_edit(self, data: dict[str, Any], folder: str) -> tuple[FileChanged, ...]:
         """An edit of the newer editor, which names its file and holds all that it writes."""
-        path, what = text_in(given, "path"), given.get("command")
+        path, what = text_in(data, "path"), data.get("command")
         if not path or what not in ("create", "str_replace", "insert"):
             return ()
         place = _absolute(path, folder)
-        old, new = text_in(given, "old_str"), text_in(given, "new_str")
+        old, new = text_in(data, "old_str"), text_in(data, "new_str")
         before = self._known.pop(place, None)
         if what == "create":
-            after: str | None = text_in(given, "file_text")
+            after: str | None = text_in(data, "file_text")
             lines = None
         else:
             after = replace_text(before, old, new) if before is not None and what == "str_replace" else None
@@ -97,28 +97,28 @@ class OpenFiles:
 
 def _window(observation: str) -> tuple[str, str | None]:
     """The path of the window in an observation, and the file's content if the window shows all of it."""
-    found = list(_WINDOW.finditer(observation.replace("\r\n", "\n")))
-    if not found:
+    matches = list(_WINDOW.finditer(observation.replace("\r\n", "\n")))
+    if not matches:
         return "", None
     lines: list[str] = []
-    for line in observation.replace("\r\n", "\n")[found[-1].end() :].lstrip("\n").split("\n"):
+    for line in observation.replace("\r\n", "\n")[matches[-1].end() :].lstrip("\n").split("\n"):
         if _CURSOR.match(line):
             continue
         numbered = _LINE.match(line)
         if numbered is None or int(numbered[1][:9]) != len(lines) + 1:
             break
         lines.append(numbered[2])
-    whole = bool(lines) and len(lines) == int(found[-1]["count"][:9])
-    return found[-1]["path"], "\n".join(lines) if whole else None
+    whole = bool(lines) and len(lines) == int(matches[-1]["count"][:9])
+    return matches[-1]["path"], "\n".join(lines) if whole else None
 
 
 def _counts(call: CallStep, command: str) -> tuple[int, int]:
     """Lines added and removed, according to the edit command."""
-    given = as_dict(call.input)
-    if "replace" in given or "search" in given:
-        return len(text_in(given, "replace").splitlines()), len(text_in(given, "search").splitlines())
+    data = as_dict(call.input)
+    if "replace" in data or "search" in data:
+        return len(text_in(data, "replace").splitlines()), len(text_in(data, "search").splitlines())
     if call.tool in ("insert", "append"):
-        return len(text_in(given, "text").splitlines() or command.splitlines()), 0
+        return len(text_in(data, "text").splitlines() or command.splitlines()), 0
     span = _RANGE.match(command)
     body = command.split("\n")[1:]
     while body and body[-1].strip() in ("", "end_of_edit"):

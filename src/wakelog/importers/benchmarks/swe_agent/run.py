@@ -51,11 +51,11 @@ _ISSUE = re.compile(r"(?:ISSUE:\n|<pr_description>\n)(.*?)\s*(?:\n\nINSTRUCTIONS
 GOAL_MAX = 200
 
 
-def recognises(found: Sample) -> bool:
-    name = found.path.name.removesuffix(".gz").removesuffix(".zst")
-    if name.endswith(".traj") and found.first == b"{":
-        return found.has(b'"history"') or found.has(b'"trajectory"')
-    return found.first == b"{" and found.has(b'"trajectory"', b'"observation"', b'"thought"', b'"response"')
+def recognises(sample: Sample) -> bool:
+    name = sample.path.name.removesuffix(".gz").removesuffix(".zst")
+    if name.endswith(".traj") and sample.first == b"{":
+        return sample.has(b'"history"') or sample.has(b'"trajectory"')
+    return sample.first == b"{" and sample.has(b'"trajectory"', b'"observation"', b'"thought"', b'"response"')
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -196,12 +196,12 @@ class _RunReader:
     def _step_alone(self) -> tuple[st.SourceRecord, int]:
         """A step whose reply is not in the history: it holds both."""
         number, step = self._next, self._steps[self._next]
-        about = as_dict(step)
+        fields = as_dict(step)
         steps: list[st.Step] = []
-        if about and text_in(about, "action").strip():
-            steps += self._reply(f"t{number}", about, text_in(about, "response"), text_in(about, "action"))
-        elif text_in(about, "response"):
-            steps += self._reply(f"t{number}", {}, text_in(about, "response"), "")
+        if fields and text_in(fields, "action").strip():
+            steps += self._reply(f"t{number}", fields, text_in(fields, "response"), text_in(fields, "action"))
+        elif text_in(fields, "response"):
+            steps += self._reply(f"t{number}", {}, text_in(fields, "response"), "")
         record = self._step_record(step)
         return msgspec.structs.replace(record, steps=(*steps, *record.steps)), len(str(step))
 
@@ -246,8 +246,8 @@ class _RunReader:
         elif action.strip():
             tool = action.split()[0]
             tool = tool if tool in _TOOLS else "bash"
-            given = {"command": action.strip("\n")}
-            calls = [st.CallStep(f"{id}.0", tool, given, effect_of(tool, given), group=id)]
+            data = {"command": action.strip("\n")}
+            calls = [st.CallStep(f"{id}.0", tool, data, effect_of(tool, data), group=id)]
         self._call = calls[0] if calls else None
         self._action, self._said = action, text
         return [st.ReplyStep(id, blocks_of(text, calls)), *calls]

@@ -63,8 +63,8 @@ def find_in_home(home: Path) -> Iterator[Path]:
     return (path for path in files_in(folders, "**/*.jsonl") if path.name != "journal.jsonl")
 
 
-def recognises(found: Sample) -> bool:
-    for line in found.lines:
+def recognises(sample: Sample) -> bool:
+    for line in sample.lines:
         kind = text_in(line, "type")
         if kind not in _TYPES:
             continue
@@ -335,8 +335,8 @@ class EntryReader:
         """The sub-agents that say which call started them, by call: its result, which names one too, may never come."""
         if self._folder is None:
             return {}
-        about = {path: read_beside(path.with_suffix(".meta.json")) for path in self._folder.glob("agent-*.jsonl")}
-        return {text_in(told, "toolUseId"): f"{self._origin}/{path.stem}" for path, told in about.items()}
+        fields = {path: read_beside(path.with_suffix(".meta.json")) for path in self._folder.glob("agent-*.jsonl")}
+        return {text_in(told, "toolUseId"): f"{self._origin}/{path.stem}" for path, told in fields.items()}
 
     def _usage_of(self, fields: Any) -> Usage:
         """The usage of a reply. Each of its lines repeats it, so the last one is cached."""

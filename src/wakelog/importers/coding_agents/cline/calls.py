@@ -43,11 +43,11 @@ _WRITES = frozenset({"write_to_file", "replace_in_file", "apply_diff", "insert_c
 
 def words_in(text: str) -> list[str]:
     """What the user said, in a message or in the result of a call."""
-    found = [words for _, words in USER_WORDS.findall(text)]
-    if said := _JSON_WORDS.match(text):
+    results = [words for _, words in USER_WORDS.findall(text)]
+    if match := _JSON_WORDS.match(text):
         with contextlib.suppress(ValueError):
-            found.append(as_text(decode_json(said[1])).strip())
-    return [words for words in found if words]
+            results.append(as_text(decode_json(match[1])).strip())
+    return [words for words in results if words]
 
 
 def xml_call(text: str) -> tuple[str, dict[str, Value]] | None:
@@ -55,8 +55,8 @@ def xml_call(text: str) -> tuple[str, dict[str, Value]] | None:
     calls = list(_CALL.finditer(text))
     if not calls:
         return None
-    found = calls[-1]
-    return found[1], {name: value.strip("\n") for name, value in _ARGUMENT.findall(found[2])}
+    match = calls[-1]
+    return match[1], {name: value.strip("\n") for name, value in _ARGUMENT.findall(match[2])}
 
 
 class TextResults(msgspec.Struct):
@@ -108,11 +108,11 @@ def plain_text(content: Any) -> str:
 
 
 def _files(ask: CallStep, folder: str, text: str) -> tuple[FileChanged, ...]:
-    given = as_dict(ask.input)
-    path = text_in(given, "path") or text_in(given, "absolutePath")
+    data = as_dict(ask.input)
+    path = text_in(data, "path") or text_in(data, "absolutePath")
     if ask.tool not in _WRITES or not path:
         return ()
-    content = given.get("content")
+    content = data.get("content")
     # The transcript does not say whether the file existed, or what was in it. The result may say what is in it now.
     saved = _SAVED.search(text)
     after = content if ask.tool == "write_to_file" and isinstance(content, str) else None

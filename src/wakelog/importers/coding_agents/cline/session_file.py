@@ -33,19 +33,19 @@ _INPUT = re.compile(r"<user_input\b[^>]*>\s*(.*?)\s*</user_input>", re.DOTALL)
 _DENIED = re.compile(r"denied|rejected|not approved", re.IGNORECASE)
 
 
-def recognises(found: Sample) -> bool:
-    is_named = found.path.name.endswith(END) and found.has(b'"messages"')
-    return found.first == b"{" and (is_named or found.has(b'"sessionId"', b'"messages"', b'"agent"', b'"origin"'))
+def recognises(sample: Sample) -> bool:
+    is_named = sample.path.name.endswith(END) and sample.has(b'"messages"')
+    return sample.first == b"{" and (is_named or sample.has(b'"sessionId"', b'"messages"', b'"agent"', b'"origin"'))
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
     document = read_object(path, "a session of Cline")
     origin = path.name.removesuffix(END) if path.name.endswith(END) else text_in(document, "sessionId")
     beside = path.with_name(f"{origin}.json")
-    about = read_beside(beside)
+    fields = read_beside(beside)
     version = text_in(as_dict(document.get("origin")), "version")
-    title = text_in(as_dict(about.get("metadata")), "title")
-    labels = {"project": text_in(about, "cwd"), "agent_version": version, "title": title[:200]}
+    title = text_in(as_dict(fields.get("metadata")), "title")
+    labels = {"project": text_in(fields, "cwd"), "agent_version": version, "title": title[:200]}
     head = st.TranscriptHead(origin or path.stem, AGENT, labels=labels)
     changed = stat_of(*(each for each in (path, beside) if each.is_file()))
     yield st.Transcript(head, lambda: listed_records(document.get("messages"), "message", _Reader().record), changed)
@@ -78,8 +78,8 @@ class _Reader:
                 said.append(block)
                 continue
             call, tool = text_in(block, "id") or f"{own}-{len(asks)}", text_in(block, "name") or "unknown"
-            given = block.get("input")
-            asks.append(st.CallStep(call, tool, given, effect_of(tool, given), group=own))
+            value = block.get("input")
+            asks.append(st.CallStep(call, tool, value, effect_of(tool, value), group=own))
             said.append(call_block(call, tool))
         self._asked |= {ask.id: ask for ask in asks}
         used = as_dict(message.get("metrics"))
@@ -119,12 +119,12 @@ class _Reader:
         return st.ResultStep(ask.id, output, outcome, "" if outcome == "succeeded" else text[: st.ERROR_MAX], files)
 
     def _changes(self, ask: st.CallStep, text: str) -> Iterator[FileChanged]:
-        given = as_dict(ask.input)
-        path, new = text_in(given, "path"), given.get("new_text")
+        data = as_dict(ask.input)
+        path, new = text_in(data, "path"), data.get("new_text")
         if ask.tool != "editor" or not path or not isinstance(new, str):
             return
         if "created" in text[:40].lower():
             self._files.track(path, new)
             yield file_change(path, after=new, change="created")
             return
-        yield self._files.edit(path, text_in(given, "old_text"), new)
+        yield self._files.edit(path, text_in(data, "old_text"), new)

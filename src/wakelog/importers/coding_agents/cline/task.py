@@ -56,10 +56,10 @@ _DONE = ("attempt_completion", "plan_mode_respond")
 """Calls that only inform the user: the agent has stopped."""
 
 
-def recognises(found: Sample) -> bool:
+def recognises(sample: Sample) -> bool:
     # Another name does not matter, if the conversation begins as Cline begins it.
-    return found.first == b"[" and (
-        found.path.name == FILE or found.has(b'"role"', b"<task>", b"<environment_details>")
+    return sample.first == b"[" and (
+        sample.path.name == FILE or sample.has(b'"role"', b"<task>", b"<environment_details>")
     )
 
 
@@ -99,7 +99,7 @@ def _requests(path: Path) -> dict[int, SeenRequest]:
         seen = as_list(read_document(path))
     except WakelogError:
         return {}  # it is rewritten all the time; the conversation matters
-    found: dict[int, SeenRequest] = {}
+    results: dict[int, SeenRequest] = {}
     for number, entry in enumerate(e for e in seen if as_dict(e).get("say") == "api_req_started"):
         index = entry.get("conversationHistoryIndex")
         try:
@@ -111,8 +111,8 @@ def _requests(path: Path) -> dict[int, SeenRequest]:
         model = text_in(as_dict(entry.get("modelInfo")), "modelId")
         # The request is shown before its prompt is in the conversation; the reply comes after the prompt.
         place = index + 2 if isinstance(index, int) else 2 * number + 1
-        found[place] = SeenRequest(microseconds(entry.get("ts")), usage, micros(metrics.get("cost")), model)
-    return found
+        results[place] = SeenRequest(microseconds(entry.get("ts")), usage, micros(metrics.get("cost")), model)
+    return results
 
 
 class _Reader:
@@ -143,7 +143,7 @@ class _Reader:
     def _reply(
         self, id: str, message: dict[str, Any], blocks: list[dict[str, Any]], request: SeenRequest | None
     ) -> Iterator[st.Step]:
-        about = as_dict(message.get("modelInfo"))
+        model_info = as_dict(message.get("modelInfo"))
         kept: list[dict[str, Value]] = []
         asks: list[st.CallStep] = []
         for block in blocks:
@@ -161,7 +161,7 @@ class _Reader:
         yield st.ReplyStep(
             id,
             kept,
-            model=text_in(about, "modelId") or (request.model if request else ""),
+            model=text_in(model_info, "modelId") or (request.model if request else ""),
             usage=usage,
             cost_micros=cost,
             is_last=not asks or asks[-1].tool in _DONE,
@@ -188,8 +188,8 @@ class _Reader:
             if block.get("type") != "text":
                 other.append(block)
                 continue
-            if (found := _FOLDER.search(text)) and found[1] != self._folder:
-                self._folder = found[1]
+            if (match := _FOLDER.search(text)) and match[1] != self._folder:
+                self._folder = match[1]
                 yield st.LabelsStep({"project": self._folder})
             asked += words_in(text)
             text = USER_WORDS.sub("", _ENVIRONMENT.sub("", text)).strip()

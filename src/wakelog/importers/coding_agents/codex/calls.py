@@ -48,9 +48,9 @@ _FAILED = re.compile(
 """Sentences of Codex itself, at the very start of a result that is not a command's output."""
 
 
-def call_of(id: str, tool: str, given: Value, group: str, inside: str = "") -> CallStep:
-    effect = "write" if patch_of(tool, given) else effect_of(tool, given)
-    return CallStep(id, tool, given, effect, group=group, inside=inside)
+def call_of(id: str, tool: str, value: Value, group: str, inside: str = "") -> CallStep:
+    effect = "write" if patch_of(tool, value) else effect_of(tool, value)
+    return CallStep(id, tool, value, effect, group=group, inside=inside)
 
 
 def arguments_of(given: Any) -> Value:
@@ -92,8 +92,8 @@ def result_of(id: str, output: Any, details: dict[str, Any], tool: str) -> tuple
     code = _exit_code(text, metadata, details)
     outcome = _outcome(text, code, output, details, tool)
     seconds = metadata.get("duration_seconds") if isinstance(metadata, dict) else None
-    if seconds is None and (found := _WALL.search(text[:_HEADER_LENGTH])):
-        seconds = float(found[1])
+    if seconds is None and (match := _WALL.search(text[:_HEADER_LENGTH])):
+        seconds = float(match[1])
     about = _STATUS_LINES.match(text) if isinstance(plain, str) and metadata is None else None
     if about and _RUNNING not in about[0]:  # else the result comes later, for this session
         plain, metadata, text = text[about.end() :], {"about": about[0]}, text[about.end() :]
@@ -131,8 +131,8 @@ def _exit_code(text: str, metadata: Value, details: dict[str, Any]) -> int | Non
     if type(code) is int:
         return code
     head, marker, _ = text[:_HEADER_LENGTH].partition("\nOutput:")
-    found = _EXIT.search(head) if marker or head.startswith(("Exit code:", "Process exited")) else None
-    return int(found[1][:9]) if found else None
+    match = _EXIT.search(head) if marker or head.startswith(("Exit code:", "Process exited")) else None
+    return int(match[1][:9]) if match else None
 
 
 def _outcome(text: str, code: int | None, output: Any, details: dict[str, Any], tool: str) -> Outcome:
@@ -155,15 +155,15 @@ def _outcome(text: str, code: int | None, output: Any, details: dict[str, Any], 
 
 def details_of(event: dict[str, Any]) -> dict[str, Any]:
     """What the event at the end of a call says about its outcome."""
-    found: dict[str, Any] = {k: event[k] for k in ("exit_code", "success", "status") if k in event}
-    given = event.get("result")
-    if isinstance(given, dict):
-        inner = given.get("Ok", given)
-        if "Err" in given or (isinstance(inner, dict) and inner.get("isError", inner.get("is_error")) is True):
-            found["success"] = False
+    results: dict[str, Any] = {k: event[k] for k in ("exit_code", "success", "status") if k in event}
+    result = event.get("result")
+    if isinstance(result, dict):
+        inner = result.get("Ok", result)
+        if "Err" in result or (isinstance(inner, dict) and inner.get("isError", inner.get("is_error")) is True):
+            results["success"] = False
     if event.get("error"):
-        found["success"] = False
-    return found
+        results["success"] = False
+    return results
 
 
 def plain_content(content: Any) -> Value:

@@ -36,8 +36,8 @@ _CALLS = frozenset({"command_execution", "file_change", "mcp_tool_call", "web_se
 _KINDS = {"add": "created", "delete": "deleted", "update": "modified"}
 
 
-def recognises(found: Sample) -> bool:
-    return any(text_in(line, "type") in _TYPES for line in found.lines)
+def recognises(sample: Sample) -> bool:
+    return any(text_in(line, "type") in _TYPES for line in sample.lines)
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -120,9 +120,9 @@ class _Reader:
     def _call(self, item: dict[str, Any]) -> Iterator[st.Step]:
         given_id = text_in(item, "id")
         self._open[given_id] = id = self._call_ids.unique(given_id or "item")
-        tool, given = _tool(item)
+        tool, value = _tool(item)
         yield self._say(call_block(id, tool))
-        yield call_of(id, tool, given, f"reply-{self._reply}")
+        yield call_of(id, tool, value, f"reply-{self._reply}")
 
     def _result(self, item: dict[str, Any]) -> st.ResultStep:
         id = self._open.pop(text_in(item, "id"))

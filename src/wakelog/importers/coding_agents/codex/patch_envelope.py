@@ -43,12 +43,12 @@ def patch_sections(text: str) -> Iterator[PatchSection]:
     for line in text[start:].splitlines()[1:]:
         if line.startswith(END):
             break
-        if found := _SECTION.match(line):
+        if match := _SECTION.match(line):
             if path:
                 yield PatchSection(change, path, lines, move)
-            change, path, move, lines = found[1], found[2], "", []
-        elif found := _MOVE.match(line):
-            move = found[1]
+            change, path, move, lines = match[1], match[2], "", []
+        elif match := _MOVE.match(line):
+            move = match[1]
         elif not line.startswith(END_OF_FILE):
             lines.append(line)
     if path:

@@ -29,7 +29,6 @@ from wakelog.importers.coding_agents.codex.calls import (
 from wakelog.importers.coding_agents.codex.forks import ReplayedHistory
 from wakelog.importers.coding_agents.codex.patch_envelope import PatchedFiles
 from wakelog.importers.coding_agents.codex.prompts import PromptQueue
-from wakelog.importers.coding_agents.codex.subagents import StartedSubagents
 from wakelog.importers.coding_agents.codex.usage import TokenCount
 from wakelog.importers.common.amounts import usage_sum
 from wakelog.importers.common.chat import blocks_text, call_block, text_block, thinking_block
@@ -45,6 +44,7 @@ from wakelog.importers.source.files import (
     moved_folders,
 )
 from wakelog.importers.source.timestamps import microseconds
+from wakelog.importers.steps import Outcome, ResultStep, ReturnStep
 from wakelog.model.json_fields import as_count, as_dict, as_list, dicts_in, text_in, without_fields
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
@@ -63,13 +63,13 @@ _ROLLOUT = re.compile(r"rollout-[\dT-]+?-([0-9a-f]{8}-[0-9a-f-]{27})")
 
 def find_in_home(home: Path) -> Iterator[Path]:
     folders = [home / ".codex", *moved_folders(home, "CODEX_HOME")]
-    found = list(files_in(folders, *(f"{each}/**/rollout-*.jsonl{end}" for each in _FOLDERS for end in ("", ".zst"))))
-    plain = set(found)
-    return (path for path in found if path.suffix != ".zst" or path.with_suffix("") not in plain)
+    paths = list(files_in(folders, *(f"{each}/**/rollout-*.jsonl{end}" for each in _FOLDERS for end in ("", ".zst"))))
+    plain = set(paths)
+    return (path for path in paths if path.suffix != ".zst" or path.with_suffix("") not in plain)
 
 
-def recognises(found: Sample) -> bool:
-    for line in found.lines:
+def recognises(sample: Sample) -> bool:
+    for line in sample.lines:
         if text_in(line, "type") in _TYPES and isinstance(line.get("payload"), dict):
             return True
         if line.get("record_type") == "state" or {"id", "timestamp", "instructions"} <= line.keys():
@@ -85,8 +85,8 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
             meta = payload
         if meta or line.number > 100:
             break
-    named = _ROLLOUT.search(path.name)
-    origin = text_in(meta, "id") or (named[1] if named else path.name.split(".")[0])
+    match = _ROLLOUT.search(path.name)
+    origin = text_in(meta, "id") or (match[1] if match else path.name.split(".")[0])
     forked, parent = text_in(meta, "forked_from_id"), _parent(meta)
     labels = {
         "project": text_in(meta, "cwd"),
@@ -213,8 +213,8 @@ class _Reader:
         given_id = text_in(item, "call_id") or text_in(item, "id") or f"call-{self._record_id}"
         tool = text_in(item, "name") or _CALLS[kind]
         space = text_in(item, "namespace")
-        given = arguments_of(next((item[k] for k in ("arguments", "input", "action") if item.get(k) is not None), None))
-        yield from self._asked(given_id, f"{space}.{tool}" if space else tool, given)
+        value = arguments_of(next((item[k] for k in ("arguments", "input", "action") if item.get(k) is not None), None))
+        yield from self._asked(given_id, f"{space}.{tool}" if space else tool, value)
         if kind in _DONE_AT_ONCE:
             outcome: st.Outcome = "failed" if item.get("status") == "failed" else "succeeded"
             yield self._match_result(given_id, st.ResultStep("", item.get("result"), outcome))
@@ -309,8 +309,8 @@ class _Reader:
                 self._details[given_id] = details_of(item)
             # What a program of the model did has no item of its own.
             case "CommandExecution" if self._is_unknown(given_id):
-                given = {"command": item.get("command"), "workdir": item.get("cwd")}
-                yield from self._asked(given_id, "exec_command", given, self._program())
+                data = {"command": item.get("command"), "workdir": item.get("cwd")}
+                yield from self._asked(given_id, "exec_command", data, self._program())
                 result, _ = result_of(given_id, item.get("aggregated_output"), details_of(item), "exec_command")
                 yield self._match_result(given_id, result)
             case "FileChange" if self._is_unknown(given_id):
@@ -325,8 +325,8 @@ class _Reader:
 
     def _patched(self, given_id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         changes = as_dict(event.get("changes"))
-        given = {path: text_in(as_dict(change), "type") for path, change in changes.items()}
-        yield from self._asked(given_id, "apply_patch", {"changes": given}, self._program())
+        data = {path: text_in(as_dict(change), "type") for path, change in changes.items()}
+        yield from self._asked(given_id, "apply_patch", {"changes": data}, self._program())
         result, _ = result_of(given_id, event.get("stdout") or event.get("stderr"), details_of(event), "apply_patch")
         result = self._match_result(given_id, result)
         files = self._files.apply_changes(changes, self._folder) if result.outcome == "succeeded" else ()
@@ -378,3 +378,35 @@ def _summary(payload: dict[str, Any]) -> Value:
         return payload["message"]
     texts = [blocks_text(item.get("content")) for item in dicts_in(payload.get("replacement_history"))]
     return next((t for t in reversed(texts) if t), "The summary is not readable in the transcript.")
+
+
+_NOTICE = re.compile(r"\s*<subagent_notification>\s*(\{.*\})\s*</subagent_notification>\s*$", re.DOTALL)
+_ENDS: dict[str, Outcome] = {
+    "completed": "succeeded",
+    "errored": "failed",
+    "interrupted": "interrupted",
+    "shutdown": "cancelled",
+}
+
+
+class StartedSubagents:
+    """Those that have not been told to have stopped."""
+
+    def __init__(self) -> None:
+        self._running: set[str] = set()
+
+    def note(self, result: ResultStep) -> ResultStep:
+        """Notes the sub-agent that a call started, if it did."""
+        if result.child:
+            self._running.add(result.child)
+        return result
+
+    def told(self, text: str) -> Iterator[ReturnStep]:
+        """The end of a sub-agent, if this is the notice of one."""
+        notice = _NOTICE.match(text)
+        fields = as_dict(arguments_of(notice[1])) if notice else {}
+        child, status = text_in(fields, "agent_path"), fields.get("status")
+        name = status if isinstance(status, str) else next(iter(as_dict(status)), "")
+        if child in self._running and name in _ENDS:
+            self._running.remove(child)
+            yield ReturnStep(child, _ENDS[name], text_in(as_dict(status), name) or None)

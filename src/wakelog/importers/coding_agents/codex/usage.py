@@ -58,17 +58,17 @@ class TokenCount:
 
 def usage_of_counts(counts: Counts) -> Usage:
     """Codex counts as its provider does: cached tokens are in the input, reasoning is in the output."""
-    heard, cached, said, thought = (max(0, n) for n in counts)
+    tokens_in, cached, tokens_out, thought = (max(0, n) for n in counts)
     return Usage(
-        input=max(0, heard - cached),
-        cache_read=min(cached, heard),
-        output=max(0, said - thought),
-        reasoning=min(thought, said),
+        input=max(0, tokens_in - cached),
+        cache_read=min(cached, tokens_in),
+        output=max(0, tokens_out - thought),
+        reasoning=min(thought, tokens_out),
     )
 
 
-def usage_of(given: Any) -> Usage:
-    return usage_of_counts(_counts(given) or _NONE)
+def usage_of(value: Any) -> Usage:
+    return usage_of_counts(_counts(value) or _NONE)
 
 
 def _counts(given: Any) -> Counts | None:

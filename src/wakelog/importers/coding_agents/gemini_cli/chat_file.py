@@ -45,16 +45,18 @@ def find_in_home(home: Path) -> Iterator[Path]:
     return files_in([home, *moved_folders(home, "GEMINI_CLI_HOME")], *chats)
 
 
-def recognises(found: Sample) -> bool:
-    for line in found.lines:
+def recognises(sample: Sample) -> bool:
+    for line in sample.lines:
         if "sessionId" in line and "projectHash" in line and "type" not in line:
             return True
         if line.get("type") == "gemini" and "id" in line and "content" in line:
             return True
-    if found.first != b"{":
+    if sample.first != b"{":
         return False
-    is_session = found.has(b'"sessionId"', b'"messages"') and found.has(b'"projectHash"')
-    return is_session or bool(_GEMINI.search(found.start) and (found.has(b'"thoughts"') or found.has(b'"toolCalls"')))
+    is_session = sample.has(b'"sessionId"', b'"messages"') and sample.has(b'"projectHash"')
+    return is_session or bool(
+        _GEMINI.search(sample.start) and (sample.has(b'"thoughts"') or sample.has(b'"toolCalls"'))
+    )
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -83,8 +85,8 @@ def _document_records(
         # A single message in a file.
         yield read.message(header), 0
         return
-    about = without_fields(header, ("messages",))
-    yield st.SourceRecord("header", tuple(_title_steps(about)), microseconds(about.get("startTime")), about), 0
+    fields = without_fields(header, ("messages",))
+    yield st.SourceRecord("header", tuple(_title_steps(fields)), microseconds(fields.get("startTime")), fields), 0
     for message in header["messages"]:
         if isinstance(message, dict):
             yield read.message(message, is_rewritten=True), 0
@@ -156,8 +158,8 @@ def _record(id: str, named: list[st.NamedStep], message: dict[str, Any]) -> st.S
     return st.named_record(id, named, microseconds(message.get("timestamp")), rest)
 
 
-def _title_steps(about: dict[str, Any]) -> Iterator[st.Step]:
-    summary = about.get("summary")
+def _title_steps(fields: dict[str, Any]) -> Iterator[st.Step]:
+    summary = fields.get("summary")
     if isinstance(summary, str) and summary.strip():
         yield st.LabelsStep({"title": summary.strip()[:200]})
 

@@ -55,7 +55,7 @@ class MessageReader:
         return [(f"{id}/note", st.MessageStep("system", text, name=str(kind)))] if kind and text else []
 
     def _user(self, id: str, message: dict[str, Any]) -> Iterator[st.NamedStep]:
-        content, shown = message.get("content"), message.get("displayContent")
+        content, display_content = message.get("content"), message.get("displayContent")
         for part in _parts(content):
             response = part.get("functionResponse")
             if isinstance(response, dict):
@@ -68,8 +68,8 @@ class MessageReader:
             yield f"{id}/summary", st.CompactionStep(text)
         elif _CONTEXT.match(text):
             yield f"{id}/context", st.MessageStep("user", words, name="context", trust="unverified")
-        elif shown and text_of(shown) and text_of(shown) != text:
-            yield f"{id}/prompt", st.PromptStep(_user_content(shown), id=id)
+        elif display_content and text_of(display_content) and text_of(display_content) != text:
+            yield f"{id}/prompt", st.PromptStep(_user_content(display_content), id=id)
             yield f"{id}/context", st.MessageStep("user", words, name="context", trust="unverified")
         else:
             yield f"{id}/prompt", st.PromptStep(words, id=id)
@@ -99,10 +99,10 @@ class MessageReader:
         if text := text_of(message.get("content")):
             yield f"{id}/text", reply(text_block(text))
         calls = list(_calls(id, message))
-        for call, name, given, _ in calls:
-            self._asked[call] = name, given
+        for call, name, value, _ in calls:
+            self._asked[call] = name, value
             yield f"mention/{call}", reply(call_block(call, name))
-            yield f"ask/{call}", st.CallStep(call, name, given, effect_of(name, given), group=id)
+            yield f"ask/{call}", st.CallStep(call, name, value, effect_of(name, value), group=id)
         if usage.is_known:
             yield f"{id}/used/{usage.tokens_in}/{usage.tokens_out}", reply()
         for call, _, _, record in calls:
@@ -116,14 +116,14 @@ class MessageReader:
                     yield f"end/{call}", st.TurnEndStep()
 
     def _result(self, call: str, record: dict[str, Any]) -> st.ResultStep:
-        tool, given = self._asked[call]
+        tool, value = self._asked[call]
         output, is_error = _output(record.get("result"))
         display = record.get("resultDisplay")
         if output is None and isinstance(display, str):
             output = display
         text = as_text(output)
         outcome = _outcome(tool, text, record.get("status"), is_error)
-        files = self._changes(tool, given, text, display) if outcome == "succeeded" else ()
+        files = self._changes(tool, value, text, display) if outcome == "succeeded" else ()
         agent = record.get("agentId")
         return st.ResultStep(
             call,
@@ -167,12 +167,12 @@ def _calls(id: str, message: dict[str, Any]) -> Iterator[tuple[str, str, Value, 
             seen.add(call)
             yield call, str(record.get("name") or "unknown"), record.get("args"), record
     for number, part in enumerate(_parts(message.get("content"))):
-        asked = part.get("functionCall")
-        if isinstance(asked, dict):
-            call = str(asked.get("id") or f"{id}-part{number}")
+        function_call = part.get("functionCall")
+        if isinstance(function_call, dict):
+            call = str(function_call.get("id") or f"{id}-part{number}")
             if call not in seen:
                 seen.add(call)
-                yield call, str(asked.get("name") or "unknown"), asked.get("args"), {}
+                yield call, str(function_call.get("name") or "unknown"), function_call.get("args"), {}
 
 
 def _outcome(tool: str, text: str, status: Any, is_error: bool) -> st.Outcome:
@@ -247,7 +247,7 @@ def _thoughts(thoughts: Any) -> Iterator[str]:
 def _usage(given: Any) -> Usage:
     if not isinstance(given, dict):
         return Usage()
-    heard, cached, tool, said, thought = (
+    tokens_in, cached, tool, tokens_out, thought = (
         tokens(given.get(key)) for key in ("input", "cached", "tool", "output", "thoughts")
     )
-    return Usage(input=max(0, heard - cached) + tool, cache_read=cached, output=said, reasoning=thought)
+    return Usage(input=max(0, tokens_in - cached) + tool, cache_read=cached, output=tokens_out, reasoning=thought)

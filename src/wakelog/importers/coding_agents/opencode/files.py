@@ -46,16 +46,16 @@ def changes_of(
     yield file_change(path, folder=folder, before=before, after=after, change=kind, lines=lines)
 
 
-def _content_after(tool: str, given: dict[str, Any], before: str | None) -> str | None:
+def _content_after(tool: str, data: dict[str, Any], before: str | None) -> str | None:
     """What is in the file after the call, if that follows from its input and what was in it before."""
     if tool == "write":
-        return given["content"] if isinstance(given.get("content"), str) else None
-    old, new = given.get("oldString"), given.get("newString")
+        return data["content"] if isinstance(data.get("content"), str) else None
+    old, new = data.get("oldString"), data.get("newString")
     if tool != "edit" or not isinstance(old, str) or not isinstance(new, str):
         return None
     if not old:
         return new
-    return replace_text(before, old, new, all=given.get("replaceAll") is True) if before is not None else None
+    return replace_text(before, old, new, all=data.get("replaceAll") is True) if before is not None else None
 
 
 def _diffs(metadata: dict[str, Any]) -> Iterator[dict[str, Any]]:

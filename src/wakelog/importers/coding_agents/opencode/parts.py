@@ -73,11 +73,11 @@ class ReplyReader:
     def parts(self, parts: list[dict[str, Any]]) -> list[tuple[list[NamedStep], bool]]:
         """The steps of each part, and whether the part has any. What the model said and requested at once stays
         together at its first part, so an early result does not split it."""
-        found: list[tuple[list[NamedStep], bool]] = []
+        results: list[tuple[list[NamedStep], bool]] = []
         first: list[NamedStep] | None = None
         for number, part in enumerate(parts):
             named = list(self._part(part, is_last=number == len(parts) - 1))
-            found.append((named, bool(named)))
+            results.append((named, bool(named)))
             if part.get("type") == "step-finish":
                 first = None
             elif first is None:
@@ -87,7 +87,7 @@ class ReplyReader:
                 named[:] = [n for n in named if isinstance(n[1], st.ResultStep)]
                 place = next((i for i, n in enumerate(first) if isinstance(n[1], st.ResultStep)), len(first))
                 first[place:place] = early
-        return found
+        return results
 
     def _part(self, part: dict[str, Any], *, is_last: bool) -> Iterator[NamedStep]:
         """The steps of a part. The last part may be incomplete."""
@@ -112,16 +112,16 @@ class ReplyReader:
     def _tool(self, part: dict[str, Any]) -> Iterator[NamedStep]:
         call = text_in(part, "callID") or text_in(part, "id")
         tool, state = text_in(part, "tool") or text_in(part, "name") or "unknown", as_dict(part.get("state"))
-        status, given = state.get("status"), state.get("input")
+        status, value = state.get("status"), state.get("input")
         if status not in ("running", "completed", "error") or not call:
             return
         reply = self._reply(call_block(call, tool))
         yield f"mention/{call}", reply
-        yield f"ask/{call}", st.CallStep(call, tool, given, effect_of(tool, given), group=reply.id)
+        yield f"ask/{call}", st.CallStep(call, tool, value, effect_of(tool, value), group=reply.id)
         if status != "running":
-            yield f"answer/{call}", self._result(call, tool, given, state)
+            yield f"answer/{call}", self._result(call, tool, value, state)
 
-    def _result(self, call: str, tool: str, given: Value, state: dict[str, Any]) -> st.ResultStep:
+    def _result(self, call: str, tool: str, value: Value, state: dict[str, Any]) -> st.ResultStep:
         output = _output(state)
         text = as_text(output)
         metadata, time = as_dict(state.get("metadata")), as_dict(state.get("time"))
@@ -135,7 +135,7 @@ class ReplyReader:
             output if output is not None else error or None,
             outcome,
             error="" if outcome == "succeeded" else (error or text)[: st.ERROR_MAX],
-            files=tuple(changes_of(tool, given, metadata, self._folder, self._files)) if outcome == "succeeded" else (),
+            files=tuple(changes_of(tool, value, metadata, self._folder, self._files)) if outcome == "succeeded" else (),
             cost=Cost(duration_us=int(took * 1000)) if 0 < took < 1e12 else Cost(),
             child=child if tool == "task" and isinstance(child, str) else "",
         )
@@ -238,8 +238,8 @@ def _outcome(tool: str, text: str, error: str, status: Any, metadata: dict[str, 
 def _error(error: Any) -> str:
     if isinstance(error, str):
         return error
-    found = as_dict(error)
-    return text_in(found, "message") or text_in(as_dict(found.get("data")), "message")
+    results = as_dict(error)
+    return text_in(results, "message") or text_in(as_dict(results.get("data")), "message")
 
 
 def _file(part: dict[str, Any]) -> dict[str, Value]:

@@ -45,15 +45,15 @@ def find_in_home(home: Path) -> Iterator[Path]:
             yield path
 
 
-def recognises(found: Sample) -> bool:
-    if found.start.startswith(MAGIC):
-        names = table_names(found.path)
+def recognises(sample: Sample) -> bool:
+    if sample.start.startswith(MAGIC):
+        names = table_names(sample.path)
         return {"session", "session_v2"} & names != set() and (
             "session_message" in names or {"message", "part"} <= names
         )
-    if not _SESSION.search(found.start):
+    if not _SESSION.search(sample.start):
         return False
-    return found.path.name.startswith("ses_") or found.has(b'"info"', b'"messages"')
+    return sample.path.name.startswith("ses_") or sample.has(b'"info"', b'"messages"')
 
 
 def transcripts(path: Path) -> Iterator[Transcript]:

@@ -50,8 +50,8 @@ def sessions_in(path: Path) -> Iterator[StoredSession]:
         return
     info = read_document(path)
     if isinstance(info, dict) and isinstance(info.get("messages"), list):
-        about = as_dict(info.get("info"))
-        yield StoredSession(_id(about, path.stem), about, partial(_exported_messages, info["messages"]))
+        fields = as_dict(info.get("info"))
+        yield StoredSession(_id(fields, path.stem), fields, partial(_exported_messages, info["messages"]))
     elif isinstance(info, dict):
         # The file name is right even if a migration left an old id inside.
         yield _folder_session(path, info)
@@ -126,8 +126,8 @@ def _exported_messages(messages: list[Any]) -> Iterator[StoredMessage]:
 
 def _database_sessions(path: Path) -> Iterator[StoredSession]:
     with open_database(path) as db:
-        found = list(_list_sessions(db, path))
-    yield from found
+        sessions = list(_list_sessions(db, path))
+    yield from sessions
 
 
 def _list_sessions(db: sqlite3.Connection, path: Path) -> Iterator[StoredSession]:

@@ -29,8 +29,8 @@ FILE, EVENTS = "base_state.json", "events/event-*.json"
 find_in_home = home_files(f".openhands/conversations/*/{FILE}")
 
 
-def recognises(found: Sample) -> bool:
-    return found.first == b"{" and found.has(b'"persistence_dir"', b'"execution_status"', b'"workspace"')
+def recognises(sample: Sample) -> bool:
+    return sample.first == b"{" and sample.has(b'"persistence_dir"', b'"execution_status"', b'"workspace"')
 
 
 def is_event_file(path: Path) -> bool:
@@ -120,8 +120,8 @@ class _Usages:
                 yield id, self._found[id]
 
 
-def _usage(given: dict[str, Any]) -> Usage:
+def _usage(data: dict[str, Any]) -> Usage:
     caches = {"cache_read": "cache_read_tokens", "cache_write": "cache_write_tokens"}
-    usage = read_whole_usage(given, input="prompt_tokens", output="completion_tokens", **caches)
-    reasoned = tokens(given.get("reasoning_tokens"))
+    usage = read_whole_usage(data, input="prompt_tokens", output="completion_tokens", **caches)
+    reasoned = tokens(data.get("reasoning_tokens"))
     return msgspec.structs.replace(usage, output=max(0, usage.output - reasoned), reasoning=reasoned)

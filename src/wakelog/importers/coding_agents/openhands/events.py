@@ -45,14 +45,14 @@ _EFFECTS = {"execute_bash": "bash", "execute_ipython_cell": "bash"}
 _KINDS = (b'"ActionEvent"', b'"ObservationEvent"', b'"MessageEvent"', b'"ConversationStateUpdateEvent"')
 
 
-def recognises(found: Sample) -> bool:
-    if is_event_file(found.path) or found.first not in (b"{", b"["):
+def recognises(sample: Sample) -> bool:
+    if is_event_file(sample.path) or sample.first not in (b"{", b"["):
         return False
-    if any(word in found.start for word in _KINDS) and found.has(b'"kind"', b'"source"'):
+    if any(word in sample.start for word in _KINDS) and sample.has(b'"kind"', b'"source"'):
         return True
-    if found.first != b"[" or not found.has(b'"source"', b'"timestamp"'):
+    if sample.first != b"[" or not sample.has(b'"source"', b'"timestamp"'):
         return False
-    return found.has(b'"observation"') or found.has(b'"action"', b'"args"')
+    return sample.has(b'"observation"') or sample.has(b'"action"', b'"args"')
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -123,8 +123,8 @@ class _ArrayReader:
             # The reply step holds the model's answer. The first event of a reply keeps the other fields of it.
             response = as_dict(metadata.get("model_response"))
             is_first = any(isinstance(step, st.ReplyStep) for step in steps)
-            about = without_fields(response, ("choices",)) if is_first else response.get("id")
-            rest["tool_call_metadata"] = metadata | {"model_response": about}
+            fields = without_fields(response, ("choices",)) if is_first else response.get("id")
+            rest["tool_call_metadata"] = metadata | {"model_response": fields}
         return steps, rest
 
     def _steps(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
@@ -162,16 +162,16 @@ class _ArrayReader:
         call = text_in(metadata, "tool_call_id") or f"call-{id}"
         response = as_dict(metadata.get("model_response"))
         reply = text_in(response, "id") or f"e{id}"
-        given = _input_of(response, call)
-        if given is None:
-            given = without_fields(args, ("thought", "confirmation_state", "hidden"))
+        value = _input_of(response, call)
+        if value is None:
+            value = without_fields(args, ("thought", "confirmation_state", "hidden"))
         self._calls[_key(event.get("id"))] = call
         if reply not in self._replies:
             self._replies.add(reply)
             yield _reply(reply, response, text_in(args, "thought"), [(call, tool)])
         if event.get("source") == "user":
             tool = f"user:{tool}"
-        yield st.CallStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
+        yield st.CallStep(call, tool, value, effect_of(_EFFECTS.get(tool, tool), value), group=reply)
 
     def _result_steps(self, event: dict[str, Any], observation: str) -> Iterator[st.Step]:
         metadata, extras = as_dict(event.get("tool_call_metadata")), as_dict(event.get("extras"))
@@ -218,10 +218,10 @@ def _input_of(response: dict[str, Any], call: str) -> Any:
 
 def _reply(id: str, response: dict[str, Any], thought: str, calls: list[tuple[str, str]]) -> st.ReplyStep:
     choice = first_choice(response)
-    said = as_dict(choice.get("message"))
-    text = text_of(said.get("content")) or thought
-    asked = dicts_in(said.get("tool_calls"))
-    calls = [(text_in(call, "id"), text_in(as_dict(call.get("function")), "name")) for call in asked] or calls
+    message = as_dict(choice.get("message"))
+    text = text_of(message.get("content")) or thought
+    tool_calls = dicts_in(message.get("tool_calls"))
+    calls = [(text_in(call, "id"), text_in(as_dict(call.get("function")), "name")) for call in tool_calls] or calls
     texts = [text_block(text)] if text.strip() else []
     return st.ReplyStep(
         id,
@@ -239,13 +239,13 @@ def _usage(usage: dict[str, Any]) -> dict[str, Any]:
     return usage | {"prompt_tokens_details": details | {"cache_write_tokens": usage.get("cache_creation_input_tokens")}}
 
 
-def _state_steps(about: dict[str, Any]) -> Iterator[st.Step]:
+def _state_steps(fields: dict[str, Any]) -> Iterator[st.Step]:
     """A change of the agent's state. Only the end of a turn is news."""
-    match about.get("agent_state"):
+    match fields.get("agent_state"):
         case "finished":
             yield st.TurnEndStep()
         case "error":
-            yield st.TurnEndStep("failed", text_in(about, "reason")[: st.ERROR_MAX] or "error")
+            yield st.TurnEndStep("failed", text_in(fields, "reason")[: st.ERROR_MAX] or "error")
         case "stopped":
             yield st.TurnEndStep("interrupted")
         case "rejected":

@@ -88,27 +88,27 @@ class EventReader:
         call = text_in(event, "tool_call_id") or f"call-{id}"
         reply = text_in(event, "llm_response_id") or f"e-{id}"
         self._calls[id] = call
-        asked = as_dict(event.get("tool_call"))
-        arguments = asked.get("arguments", as_dict(asked.get("function")).get("arguments"))
-        given = json_or_text(arguments) if arguments is not None else event.get("action")
+        tool_call = as_dict(event.get("tool_call"))
+        arguments = tool_call.get("arguments", as_dict(tool_call.get("function")).get("arguments"))
+        value = json_or_text(arguments) if arguments is not None else event.get("action")
         # The calls of one reply come as separate events. The first one has the thinking and the text.
         if reply not in self._replies:
             self._replies.add(reply)
             yield st.ReplyStep(reply, _blocks(event, call, tool))
-        yield st.CallStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
+        yield st.CallStep(call, tool, value, effect_of(_EFFECTS.get(tool, tool), value), group=reply)
 
     def _result(self, event: dict[str, Any]) -> st.ResultStep:
         call = text_in(event, "tool_call_id") or self._calls.get(text_in(event, "action_id"), "unknown")
-        seen = as_dict(event.get("observation"))
-        output = _output(event, seen)
+        observation = as_dict(event.get("observation"))
+        output = _output(event, observation)
         text = text_of(output)
-        outcome, is_edit = _outcome(event, seen), seen.get("command") not in _LOOKS
+        outcome, is_edit = _outcome(event, observation), observation.get("command") not in _LOOKS
         return st.ResultStep(
             call,
             output,
             outcome,
             error="" if outcome == "succeeded" else text[-st.ERROR_MAX :],
-            files=changed_file(seen, self._folder) if outcome == "succeeded" and is_edit else (),
+            files=changed_file(observation, self._folder) if outcome == "succeeded" and is_edit else (),
         )
 
     def _message_steps(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
@@ -198,7 +198,7 @@ def _total_cost(stats: Any) -> tuple[Usage, int]:
         cost += micros(metrics.get("accumulated_cost"))
         more = as_dict(metrics.get("accumulated_token_usage"))
         cached, written = count_in(more, "cache_read_tokens"), count_in(more, "cache_write_tokens")
-        heard = max(0, count_in(more, "prompt_tokens") - cached - written)
-        said = count_in(more, "completion_tokens")
-        used = usage_sum(used, Usage(input=heard, cache_read=cached, cache_write=written, output=said))
+        tokens_in = max(0, count_in(more, "prompt_tokens") - cached - written)
+        tokens_out = count_in(more, "completion_tokens")
+        used = usage_sum(used, Usage(input=tokens_in, cache_read=cached, cache_write=written, output=tokens_out))
     return used, cost

@@ -19,10 +19,10 @@ _NO_CONTENT: list[dict[str, Value]] = [text_block("")]
 """The content of a reply whose text was not recorded."""
 
 
-def operation_of(about: dict[str, Any], name: str) -> str:
+def operation_of(attributes: dict[str, Any], name: str) -> str:
     """The operation that a span measures. Empty if it is not about generative AI."""
-    operation = text_in(about, "gen_ai.operation.name")
-    if operation or not any(key.startswith("gen_ai.") for key in about):
+    operation = text_in(attributes, "gen_ai.operation.name")
+    if operation or not any(key.startswith("gen_ai.") for key in attributes):
         return operation
     return name.partition(" ")[0]
 
@@ -69,7 +69,7 @@ class SpanReader:
 
     def _agents(self, span: dict[str, Any]) -> list[str]:
         """The agents around a span, the nearest first. The last one is the agent of the turn."""
-        found: list[str] = []
+        results: list[str] = []
         seen: set[str] = set()
         at: dict[str, Any] | None = span
         while at is not None:
@@ -78,19 +78,19 @@ class SpanReader:
                 break  # the trace has a cycle
             seen.add(id)
             if id and at["operation"] in ("invoke_agent", "invoke_workflow"):
-                found.append(id)
+                results.append(id)
             at = self._by_id.get(text_in(at, "parentSpanId"))
-        return found
+        return results
 
     # Agents
 
     def _agent(self, span: dict[str, Any], inside: str) -> Iterator[st.Step]:
-        about = span["attributes"]
-        given = _messages(about.get("gen_ai.input.messages"))
+        attributes = span["attributes"]
+        given = _messages(attributes.get("gen_ai.input.messages"))
         agents = self._agents(span)
         if len(agents) > 1:
             yield from self._start_turn()
-            name = text_in(about, "gen_ai.agent.name") or text_in(span, "name") or "agent"
+            name = text_in(attributes, "gen_ai.agent.name") or text_in(span, "name") or "agent"
             asked: Value = {"prompt": _text(given[-1])} if given else None
             self._asked.add(agents[0])
             yield st.CallStep(agents[0], f"agent:{name}", asked, "pure", inside=inside)
@@ -99,7 +99,7 @@ class SpanReader:
             # Its work was imported before it: the turn exists, and now its end is known.
             yield st.TurnEndStep("failed" if _failure(span) else "completed", _failure(span))
             return
-        yield from self._instruction_steps(about)
+        yield from self._instruction_steps(attributes)
         self._is_open = False
         yield from self._prompt_steps(given or self._first_input(agents))
 
@@ -134,42 +134,42 @@ class SpanReader:
     # Replies of models
 
     def _chat(self, span: dict[str, Any], inside: str) -> Iterator[st.Step]:
-        about = span["attributes"]
-        given = _messages(about.get("gen_ai.input.messages"))
-        id = text_in(about, "gen_ai.response.id") or text_in(span, "spanId")
+        attributes = span["attributes"]
+        given = _messages(attributes.get("gen_ai.input.messages"))
+        id = text_in(attributes, "gen_ai.response.id") or text_in(span, "spanId")
         for part in _results_in(given):
             call = text_in(part, "id")
             if call in self._asked:
                 self._asked.discard(call)
                 yield st.ResultStep(call, part.get("response", part.get("result")))
         if not inside:
-            yield from self._instruction_steps(about)
+            yield from self._instruction_steps(attributes)
             yield from self._prompt_steps(given)
         yield from self._start_turn()
         failure = _failure(span)
-        said = [p for m in _messages(about.get("gen_ai.output.messages"))[:1] for p in _parts(m)]
+        said = [p for m in _messages(attributes.get("gen_ai.output.messages"))[:1] for p in _parts(m)]
         asks = []
         for number, part in enumerate(p for p in said if p.get("type") == "tool_call"):
             call, tool = text_in(part, "id") or f"{id}.{number}", text_in(part, "name") or "unknown"
-            asked = json_or_text(part.get("arguments"))
-            asks.append(st.CallStep(call, tool, asked, effect_of(tool, asked), group=id, inside=inside))
+            arguments = json_or_text(part.get("arguments"))
+            asks.append(st.CallStep(call, tool, arguments, effect_of(tool, arguments), group=id, inside=inside))
             self._asked.add(call)
         if failure and not said:
             yield st.MessageStep("assistant", failure, name="error")
             return
-        stops = [as_text(s) for s in as_list(about.get("gen_ai.response.finish_reasons"))]
+        stops = [as_text(s) for s in as_list(attributes.get("gen_ai.response.finish_reasons"))]
         yield st.ReplyStep(
             id,
             [*_blocks(said), *(call_block(a.id, a.tool) for a in asks)] or _NO_CONTENT,
-            model=text_in(about, "gen_ai.response.model") or text_in(about, "gen_ai.request.model"),
-            usage=_usage(about),
+            model=text_in(attributes, "gen_ai.response.model") or text_in(attributes, "gen_ai.request.model"),
+            usage=_usage(attributes),
             stop_reason=stops[0] if stops else "",
             inside=inside,
         )
         yield from asks
 
-    def _instruction_steps(self, about: dict[str, Any]) -> Iterator[st.Step]:
-        parts = _messages(about.get("gen_ai.system_instructions"))
+    def _instruction_steps(self, attributes: dict[str, Any]) -> Iterator[st.Step]:
+        parts = _messages(attributes.get("gen_ai.system_instructions"))
         text = "\n".join(text_in(p, "content") for p in parts if text_in(p, "content"))
         if text and text not in self._asked:
             self._asked.add(text)
@@ -188,22 +188,22 @@ class SpanReader:
     # Calls
 
     def _tool(self, span: dict[str, Any], inside: str) -> Iterator[st.Step]:
-        about = span["attributes"]
-        call = text_in(about, "gen_ai.tool.call.id") or text_in(span, "spanId")
-        tool = text_in(about, "gen_ai.tool.name") or text_in(span, "name").partition(" ")[2] or "unknown"
+        attributes = span["attributes"]
+        call = text_in(attributes, "gen_ai.tool.call.id") or text_in(span, "spanId")
+        tool = text_in(attributes, "gen_ai.tool.name") or text_in(span, "name").partition(" ")[2] or "unknown"
         yield from self._start_turn()
         if span["late"] and call in self._known_results:
             return
         if call not in self._asked:
-            given = json_or_text(about.get("gen_ai.tool.call.arguments"))
-            yield st.CallStep(call, tool, given, effect_of(tool, given), inside=inside)
+            arguments = json_or_text(attributes.get("gen_ai.tool.call.arguments"))
+            yield st.CallStep(call, tool, arguments, effect_of(tool, arguments), inside=inside)
         self._asked.discard(call)
         failure = _failure(span)
         outcome: st.Outcome = "failed" if failure else "succeeded"
-        if failure and "timeout" in text_in(about, "error.type").lower():
+        if failure and "timeout" in text_in(attributes, "error.type").lower():
             outcome = "timed_out"
         yield st.ResultStep(
-            call, json_or_text(about.get("gen_ai.tool.call.result")), outcome, failure, cost=_cost_of(span)
+            call, json_or_text(attributes.get("gen_ai.tool.call.result")), outcome, failure, cost=_cost_of(span)
         )
 
 
@@ -238,14 +238,14 @@ def _blocks(parts: list[dict[str, Any]]) -> list[dict[str, Value]]:
     return blocks
 
 
-def _usage(about: dict[str, Any]) -> Usage:
-    heard, said = _count(about, "input_tokens"), _count(about, "output_tokens")
-    read, written = _count(about, "cache_read.input_tokens"), _count(about, "cache_creation.input_tokens")
-    return Usage(input=max(0, heard - read - written), cache_read=read, cache_write=written, output=said)
+def _usage(attributes: dict[str, Any]) -> Usage:
+    tokens_in, tokens_out = _count(attributes, "input_tokens"), _count(attributes, "output_tokens")
+    read, written = _count(attributes, "cache_read.input_tokens"), _count(attributes, "cache_creation.input_tokens")
+    return Usage(input=max(0, tokens_in - read - written), cache_read=read, cache_write=written, output=tokens_out)
 
 
-def _count(about: dict[str, Any], name: str) -> int:
-    return count_in(about, f"gen_ai.usage.{name}")
+def _count(attributes: dict[str, Any], name: str) -> int:
+    return count_in(attributes, f"gen_ai.usage.{name}")
 
 
 def _failure(span: dict[str, Any]) -> str:

@@ -112,9 +112,9 @@ class SpanSpool:
         count = 0
         with self._lock:
             for trace, documents in parts.items():
-                given = {"resourceSpans": documents}
-                line = msgspec.json.encode(given) + b"\n"
-                size = sum(1 for _ in spans_in(given))
+                data = {"resourceSpans": documents}
+                line = msgspec.json.encode(data) + b"\n"
+                size = sum(1 for _ in spans_in(data))
                 known = self._traces.get(trace)
                 if (known.size if known else 0) + len(line) > self._trace_max:
                     rejected, why = rejected + size, f"trace {trace} is too large"
@@ -190,16 +190,16 @@ class SpanSpool:
             os.close(file)
 
     def _update(self, trace: _Trace, line: bytes) -> None:
-        given = msgspec.json.decode(line)
+        value = msgspec.json.decode(line)
         trace.size += len(line)
         trace.lines += 1
-        if MARK in given:
+        if MARK in value:
             # The mark itself needs no import.
-            trace.imported = given[MARK] + (trace.lines - 1 == given[MARK])
+            trace.imported = value[MARK] + (trace.lines - 1 == value[MARK])
             return
         trace.last = self._clock()
         trace.is_gen_ai = trace.is_gen_ai or _GEN_AI in line
-        for span in spans_in(given):
+        for span in spans_in(value):
             trace.spans.add(text_in(span, "spanId"))
             if parent := text_in(span, "parentSpanId"):
                 trace.parents.add(parent)

@@ -40,9 +40,9 @@ _GROUPS = ("scopeSpans", "spans")
 _VALUES = ("stringValue", "intValue", "doubleValue", "boolValue", "bytesValue")
 
 
-def recognises(found: Sample) -> bool:
-    is_otlp = found.has(b'"spans"') and (b'"resourceSpans"' in found.start or b'"scopeSpans"' in found.start)
-    return is_otlp and b"gen_ai." in found.start
+def recognises(sample: Sample) -> bool:
+    is_otlp = sample.has(b'"spans"') and (b'"resourceSpans"' in sample.start or b'"scopeSpans"' in sample.start)
+    return is_otlp and b"gen_ai." in sample.start
 
 
 def transcripts(path: Path) -> Iterator[Transcript]:
@@ -60,10 +60,10 @@ def transcripts(path: Path) -> Iterator[Transcript]:
 def _transcript(owner: str, spans: list[dict[str, Any]], broken: list[tuple[Any, str]]) -> Transcript:
     labels = {"derived": "spans"}
     for span in spans:
-        about = span["attributes"]
+        attributes = span["attributes"]
         for key, label in (("service.name", "service"), ("gen_ai.agent.name", "agent_name")):
-            if as_text(about.get(key)) and label not in labels:
-                labels[label] = about[key][:200]
+            if as_text(attributes.get(key)) and label not in labels:
+                labels[label] = attributes[key][:200]
     return Transcript(TranscriptHead(owner, NAME, labels=labels), lambda: _records(spans, broken))
 
 
@@ -83,9 +83,9 @@ def _owners(spans: list[dict[str, Any]]) -> dict[str, str]:
     """The conversation or session of each trace; otherwise the trace's own id."""
     owners: dict[str, str] = {}
     for span in spans:
-        trace, about = text_in(span, "traceId"), span["attributes"]
+        trace, attributes = text_in(span, "traceId"), span["attributes"]
         # A trace stays in its session even if a late span names another one.
-        owner = span["owner"] or text_in(about, "gen_ai.conversation.id") or text_in(about, "session.id")
+        owner = span["owner"] or text_in(attributes, "gen_ai.conversation.id") or text_in(attributes, "session.id")
         if owner and (trace not in owners or owners[trace] == trace):
             owners[trace] = owner
         owners.setdefault(trace, trace)
@@ -111,15 +111,17 @@ def _spans(path: Path) -> tuple[list[dict[str, Any]], list[tuple[Any, str]]]:
             shared = _attributes(as_dict(as_dict(resource).get("resource")).get("attributes"))
             for scope in as_list(as_dict(resource).get("scopeSpans", [resource])):
                 # What a group of spans shares is stored with the first of them.
-                about = {k: v for each in (resource, scope) for k, v in as_dict(each).items() if k not in _GROUPS}
+                attributes = {k: v for each in (resource, scope) for k, v in as_dict(each).items() if k not in _GROUPS}
                 for span in as_list(as_dict(scope).get("spans")):
                     if isinstance(span, dict):
                         same = msgspec.json.encode(span)
                         if text_in(span, "spanId") and same in seen:
                             continue  # sent twice
                         seen.add(same)
-                        spans.append(_span(span, shared, about) | {"late": bool(late) and late[number], "owner": owner})
-                        about = {}
+                        spans.append(
+                            _span(span, shared, attributes) | {"late": bool(late) and late[number], "owner": owner}
+                        )
+                        attributes = {}
                     else:
                         broken.append((storable(span), "a span is not an object"))
     return spans, broken
@@ -127,20 +129,20 @@ def _spans(path: Path) -> tuple[list[dict[str, Any]], list[tuple[Any, str]]]:
 
 def _span(span: dict[str, Any], shared: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
     raw = as_dict(storable(span | {"group": group} if group else span))
-    about = {**shared, **_attributes(span.get("attributes"))}
+    attributes = {**shared, **_attributes(span.get("attributes"))}
     start, end = _nanoseconds(span.get("startTimeUnixNano")), _nanoseconds(span.get("endTimeUnixNano"))
     return raw | {
         "raw": raw,
-        "attributes": about,
+        "attributes": attributes,
         "start": start,
         "end": end,
-        "operation": operation_of(about, text_in(span, "name")),
+        "operation": operation_of(attributes, text_in(span, "name")),
     }
 
 
-def _attributes(given: Any) -> dict[str, Any]:
+def _attributes(value: Any) -> dict[str, Any]:
     found = {}
-    for entry in as_list(given):
+    for entry in as_list(value):
         key = text_in(as_dict(entry), "key")
         if key:
             found[key] = storable(_value(as_dict(entry).get("value")))
@@ -148,22 +150,22 @@ def _attributes(given: Any) -> dict[str, Any]:
 
 
 def _value(given: Any, depth: int = 0) -> Any:
-    about = as_dict(given)
+    fields = as_dict(given)
     if depth > 40:
         return None
-    if "arrayValue" in about:
-        return [_value(v, depth + 1) for v in as_list(as_dict(about["arrayValue"]).get("values"))]
-    if "kvlistValue" in about:
-        entries = (as_dict(e) for e in as_list(as_dict(about["kvlistValue"]).get("values")))
+    if "arrayValue" in fields:
+        return [_value(v, depth + 1) for v in as_list(as_dict(fields["arrayValue"]).get("values"))]
+    if "kvlistValue" in fields:
+        entries = (as_dict(e) for e in as_list(as_dict(fields["kvlistValue"]).get("values")))
         return {text_in(e, "key"): _value(e.get("value"), depth + 1) for e in entries}
-    value = next((about[k] for k in _VALUES if k in about), None)
-    if "intValue" in about and isinstance(value, str):
+    value = next((fields[k] for k in _VALUES if k in fields), None)
+    if "intValue" in fields and isinstance(value, str):
         number = json_or_text(value)
         return number if isinstance(number, int) else value
     return value
 
 
-def _nanoseconds(given: Any) -> int:
+def _nanoseconds(value: Any) -> int:
     """A time in nanoseconds, which is a string in JSON. 0 for anything else, also for a time after 2100."""
-    number = whole_number(given)
+    number = whole_number(value)
     return number if number < YEAR_2100_S * 1_000_000_000 else 0

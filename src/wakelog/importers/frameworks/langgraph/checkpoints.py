@@ -37,8 +37,8 @@ _WRITES = (
 )
 
 
-def recognises(found: Sample) -> bool:
-    return found.start.startswith(MAGIC) and {"checkpoints", "writes"} <= table_names(found.path)
+def recognises(sample: Sample) -> bool:
+    return sample.start.startswith(MAGIC) and {"checkpoints", "writes"} <= table_names(sample.path)
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -148,10 +148,10 @@ class CheckpointReader:
             else:
                 yield st.MessageStep("user", item["content"])
         elif kind in ("ai", "assistant"):
-            said = reply_of(item)
-            group = said.id or f"reply-{len(self._values)}"
-            yield st.ReplyStep(group, said.content, said.model, said.usage, stop_reason=said.stop_reason)
-            for call in said.calls:
+            reply = reply_of(item)
+            group = reply.id or f"reply-{len(self._values)}"
+            yield st.ReplyStep(group, reply.content, reply.model, reply.usage, stop_reason=reply.stop_reason)
+            for call in reply.calls:
                 yield st.CallStep(call["id"], call["name"], call.get("args"), group=group)
         elif kind == "tool" and type(item.get("tool_call_id")) is str:
             failed = item.get("status") == "error"

@@ -38,19 +38,21 @@ def has_next(values: dict[str, Any], updated: list[str]) -> bool:
 
 
 def reply_of(item: dict[str, Value]) -> ModelReply:
-    said, asked = item["content"], item.get("tool_calls")
-    content = list(said) if type(said) is list else [text_block(said)] if said else []
-    calls = [call for call in dicts_in(asked) if type(call.get("name")) is str and type(call.get("id")) is str]
+    text, tool_calls = item["content"], item.get("tool_calls")
+    content = list(text) if type(text) is list else [text_block(text)] if text else []
+    calls = [call for call in dicts_in(tool_calls) if type(call.get("name")) is str and type(call.get("id")) is str]
     known = {block.get("id") for block in dicts_in(content)}
     content += [call_block(c["id"], c["name"]) for c in calls if c["id"] not in known]
-    about = as_dict(item.get("response_metadata"))
+    response_metadata = as_dict(item.get("response_metadata"))
     return ModelReply(
         id=text_in(item, "id"),
         content=content,
         calls=calls,
-        model=next((m for key in ("model_name", "model") if type(m := about.get(key)) is str), ""),
+        model=next((m for key in ("model_name", "model") if type(m := response_metadata.get(key)) is str), ""),
         usage=usage_of_message(item),
-        stop_reason=next((s for key in ("finish_reason", "stop_reason") if type(s := about.get(key)) is str), ""),
+        stop_reason=next(
+            (s for key in ("finish_reason", "stop_reason") if type(s := response_metadata.get(key)) is str), ""
+        ),
     )
 
 
@@ -70,17 +72,17 @@ def message_kind(item: Value) -> str:
 
 def usage_of_message(item: dict[str, Value]) -> Usage:
     """The usage in a model's message, each token counted once."""
-    given = item.get("usage_metadata")
-    if type(given) is not dict:
+    usage_metadata = item.get("usage_metadata")
+    if type(usage_metadata) is not dict:
         return Usage()
-    heard, said = given.get("input_token_details"), given.get("output_token_details")
-    read, written = count_in(as_dict(heard), "cache_read"), count_in(as_dict(heard), "cache_creation")
-    thought = count_in(as_dict(said), "reasoning")
+    details_in, details_out = usage_metadata.get("input_token_details"), usage_metadata.get("output_token_details")
+    read, written = count_in(as_dict(details_in), "cache_read"), count_in(as_dict(details_in), "cache_creation")
+    thought = count_in(as_dict(details_out), "reasoning")
     return Usage(
-        input=max(0, count_in(given, "input_tokens") - read - written),
+        input=max(0, count_in(usage_metadata, "input_tokens") - read - written),
         cache_read=read,
         cache_write=written,
-        output=max(0, count_in(given, "output_tokens") - thought),
+        output=max(0, count_in(usage_metadata, "output_tokens") - thought),
         reasoning=thought,
     )
 

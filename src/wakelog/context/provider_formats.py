@@ -1,4 +1,4 @@
-"""The shapes of providers: the same conversation as OpenAI chat messages, OpenAI response items, Anthropic messages.
+"""A conversation in the formats of providers: OpenAI chat messages, OpenAI response items, Anthropic messages.
 
 Whatever happened in the session, the provider accepts the list: every call is answered right after it, nothing is
 empty, and for Anthropic the roles alternate, beginning and ending with the user.
@@ -77,13 +77,13 @@ def _json(value: dict[str, Any]) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _content(said: Said, text_type: str, image_block: Callable[[Image], Message]) -> Any:
+def _content(message: Said, text_type: str, image_block: Callable[[Image], Message]) -> Any:
     """One text, or a list of blocks if a user's message has images."""
-    if said.role != "user" or not any(isinstance(p, Image) for p in said.parts):
-        return flat(said.parts)
+    if message.role != "user" or not any(isinstance(p, Image) for p in message.parts):
+        return flat(message.parts)
     return [
         {"type": text_type, "text": p.text} if isinstance(p, Text) else image_block(p)
-        for p in said.parts
+        for p in message.parts
         if isinstance(p, Text | Image)
     ]
 
@@ -119,15 +119,15 @@ def _input_image(image: Image) -> Message:
 
 def _anthropic(talk: Sequence[Exchange]) -> Shaped:
     system = "\n\n".join(flat(e.parts) for e in talk if isinstance(e, Said) and e.role == "system")
-    said: list[Message] = []
+    messages: list[Message] = []
     for each in talk:
         if isinstance(each, ShownCalls):
-            _add(said, "assistant", [_tool_use(call) for call in each.calls])
-            _add(said, "user", [_tool_result(call) for call in each.calls])
+            _add(messages, "assistant", [_tool_use(call) for call in each.calls])
+            _add(messages, "user", [_tool_result(call) for call in each.calls])
         elif each.role != "system":
-            _add(said, each.role, [b for p in each.parts for b in _anthropic_blocks(each, p)])
+            _add(messages, each.role, [b for p in each.parts for b in _anthropic_blocks(each, p)])
     out: list[Message] = []
-    for message in said:
+    for message in messages:
         _add(out, message["role"], _without_last_thoughts(message["content"]))
     if not out or out[0]["role"] != "user":
         out.insert(0, {"role": "user", "content": [_text(EARLIER)]})
@@ -153,13 +153,13 @@ def _add(out: list[Message], role: str, blocks: list[Message]) -> None:
         out.append({"role": role, "content": blocks})
 
 
-def _anthropic_blocks(said: Said, part: object) -> list[Message]:
+def _anthropic_blocks(message: Said, part: object) -> list[Message]:
     if isinstance(part, Text):
-        return [_text(f"{said.name}: {part.text}" if said.name and said.role == "user" else part.text)]
+        return [_text(f"{message.name}: {part.text}" if message.name and message.role == "user" else part.text)]
     if isinstance(part, Thinking):
-        return [part.block] if said.role == "assistant" else []
+        return [part.block] if message.role == "assistant" else []
     if isinstance(part, Image):
-        if said.role != "user":
+        if message.role != "user":
             return [_text("(an image)")]
         source = (
             {"type": "url", "url": part.url}

@@ -139,10 +139,10 @@ def find_session(store: Store, name: str) -> SessionId:
         newest = [h.session for h in sorted(heads, key=lambda h: h.at, reverse=True)]
     else:
         recent = store.index.sessions(limit=RECENT)
-        found = [info for info in recent if not info.spawner and not is_of_store(info.name)]
+        infos = [info for info in recent if not info.spawner and not is_of_store(info.name)]
         here = _this_folder()
-        in_folder = [info for info in found if f"{info.labels.get('project', '')}/".startswith(here)]
-        newest = [info.id for info in in_folder or found]
+        in_folder = [info for info in infos if f"{info.labels.get('project', '')}/".startswith(here)]
+        newest = [info.id for info in in_folder or infos]
     rank = NEWEST.index(name)
     if len(newest) <= rank:
         raise NotFoundError(
@@ -235,9 +235,9 @@ def find_events(session: Session[Any], text: str) -> Range:
     """Like find_span, but a point before the first event is an error."""
     from wakelog.cli.render.sessions import handle
 
-    found = find_span(session, text)
-    if found.last:
-        return found
+    extent = find_span(session, text)
+    if extent.last:
+        return extent
     raise NotFoundError(
         f"there is no event yet at {text} in {session}",
         kind="event-not-found",
@@ -285,9 +285,9 @@ def find_subject(ctx: CommandContext, text: str, at: str = "") -> Place:
         except WakelogError:
             selector = Selector("", "", "")
         if selector.first:
-            found = find_place(ctx, text)
-            _ = found.events  # raises if there are none
-            return msgspec.structs.replace(found, at=_find_at(ctx, found.session, at))
+            place = find_place(ctx, text)
+            _ = place.events  # raises if there are none
+            return msgspec.structs.replace(place, at=_find_at(ctx, place.session, at))
         if selector.session and ctx.store.engine.find(text) is not None:
             raise InvalidInputError(
                 f"{text} is a session: name an event, a turn or a key of it",
@@ -325,10 +325,10 @@ def find_subject_in(ctx: CommandContext, front: str, text: str, at: str = "") ->
             f"{front} is more than a session and a point", kind="bad-selector", hint=f"{place.named or '@5'} {text}"
         )
     ctx.use_session(place.session)
-    found = find_subject(ctx, text, at or place.text)
-    if found.session.id != place.session.id:
+    subject = find_subject(ctx, text, at or place.text)
+    if subject.session.id != place.session.id:
         raise InvalidInputError(f"{text} names another session than {front}", kind="bad-selector", hint="name it once")
-    return found
+    return subject
 
 
 def _find_at(ctx: CommandContext, session: Session[Any], at: str) -> Seq | None:
@@ -343,14 +343,14 @@ def _find_at(ctx: CommandContext, session: Session[Any], at: str) -> Seq | None:
 
 def find_subjects(ctx: CommandContext, words: Sequence[str]) -> tuple[Session[Any], list[str]]:
     """The session that all the words are about, and what they name in it. Naming the session once is enough."""
-    found = [find_subject(ctx, word) for word in words]
-    if any(place.named and place.session.id != found[0].session.id for place in found):
+    places = [find_subject(ctx, word) for word in words]
+    if any(place.named and place.session.id != places[0].session.id for place in places):
         raise InvalidInputError(
             "these events belong to different sessions",
             kind="across-sessions",
             hint="run the command once for each session",
         )
-    return found[0].session, [place.text for place in found]
+    return places[0].session, [place.text for place in places]
 
 
 # Keys of the state
@@ -422,7 +422,7 @@ def _key_not_found(document: Value, node: Value, key: str, known: str, token: st
 
 
 def pick_session(ctx: CommandContext) -> Session[Any]:
-    """The session that the user picks from a list; the newest if nobody can be asked or there is no choice."""
+    """The session that the user picks from a list; the newest if there is no terminal or no choice."""
     if ctx.names_session or not _can_ask(ctx):
         return ctx.session()
     with ctx.store.newest_index(PICK_FROM * 3) as index:

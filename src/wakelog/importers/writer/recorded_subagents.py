@@ -13,11 +13,11 @@ from wakelog.model import events as ev
 from wakelog.model.values import Value
 
 
-class ToldSubagents:
-    """Makes the events of a parent about its sub-agents, by session id. `told` is that part of the parent's state."""
+class RecordedSubagents:
+    """Makes the events of a parent about its sub-agents, by session id. `state` is that part of the parent's state."""
 
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self._status = {child: str(about["status"]) for child, about in told.items()}
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self._status = {child: str(about["status"]) for child, about in state.items()}
 
     def status(self, child: str) -> str:
         """How it ended, or `running`. Empty if the log does not name it."""
@@ -29,12 +29,12 @@ class ToldSubagents:
             yield ev.SubagentSpawned(session=child, task=task)
 
     def returned(self, child: str, outcome: str, output: Value = None) -> Iterator[ev.SubagentReturned]:
-        told = self.status(child)
-        if told in ("", "running") or told == "interrupted" != outcome:
+        state = self.status(child)
+        if state in ("", "running") or state == "interrupted" != outcome:
             self._status[child] = outcome
             yield ev.SubagentReturned(session=child, outcome=outcome, output=output)
 
     def left(self) -> Iterator[ev.SubagentReturned]:
-        """The session was left: nobody waits for them any more."""
+        """The session ended: no parent waits for them any more."""
         for child in [child for child, status in self._status.items() if status == "running"]:
             yield from self.returned(child, "interrupted")

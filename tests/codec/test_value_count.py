@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakelog.codec.weight import is_heavy_json, is_heavy_msgpack
+from wakelog.codec.value_count import is_heavy_json, is_heavy_msgpack
 
 _texts = st.text(st.sampled_from('a",:[]{}\\\n'), max_size=12)
 _values = st.recursive(

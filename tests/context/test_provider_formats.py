@@ -7,7 +7,7 @@ import pytest
 
 from tests.context.conftest import call
 from tests.context.validity import check
-from wakelog.context.shapes import EARLIER, GO_ON
+from wakelog.context.provider_formats import EARLIER, GO_ON
 from wakelog.log.removal import erase
 from wakelog.model import events as ev
 from wakelog.model.records import EventDraft
