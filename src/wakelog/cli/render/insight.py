@@ -48,10 +48,11 @@ def derive_insight(session: Session[Any], where: str, *, everything: bool = Fals
 
 
 def reasons_for(session: Session[Any], seqs: Sequence[int]) -> Insight | None:
-    """The derived items that are one of these events, or led to one, within the turn of the first event."""
+    """The derived items that are one of these events, or led to one, within the turn of the first event. Minor ones
+    too: they are about what was asked for."""
     if not seqs:
         return None
-    insight = derive_insight(session, f"e{seqs[0]}")
+    insight = derive_insight(session, f"e{seqs[0]}", everything=True)
     if insight is None:
         return None
     about = set(seqs)
