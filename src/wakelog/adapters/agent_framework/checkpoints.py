@@ -167,7 +167,8 @@ class WakelogCheckpointStorage(LogsAdapter):
 
     def _find(self, id: str) -> list[tuple[HeldLog, _Place]]:
         """The checkpoint with this id, in each log that has one. The one saved last counts."""
-        return [(held, places[id]) for held, places in self._workflows() if id in places]
+        # Another thread may delete it at any moment.
+        return [(held, place) for held, places in self._workflows() if (place := places.get(id)) is not None]
 
     def _in_view(self, workflow: str) -> dict[str, _Place]:
         """The checkpoints that are in view, oldest first."""
@@ -177,7 +178,8 @@ class WakelogCheckpointStorage(LogsAdapter):
         places, view = dict(_read_places(held).places), held.log.view()
         for other, elsewhere in self._workflows():
             for id in places.keys() & elsewhere.keys() if other is not held else ():
-                if elsewhere[id].at > places[id].at:
+                newer = elsewhere.get(id)
+                if newer is not None and newer.at > places[id].at:
                     del places[id]
         return {id: place for id, place in places.items() if any(low <= place.seq <= high for low, high in view)}
 
