@@ -52,6 +52,8 @@ def _found(scene: Scene) -> list[tuple[str, str]]:
         ),
         ("mcp__desk__ask_user", {"question": "Which cache?"}, "Redis", ["Redis"]),
         ("ask_user", {"question": "Which cache?"}, "x" * 500, []),
+        ("ask_user", {"question": "Which cache?"}, " \n ", []),
+        ("ask_user", {"question": "Which cache?"}, "<answer> </answer>", []),
         ("Read", {"question": "Which cache?"}, "Redis", []),
         ("ask_user", {"message": "hello"}, "hi", []),
     ],

@@ -29,11 +29,10 @@ _ASKS: Final = re.compile(
     r"ask_?(?:user_?|followup_?)?questions?|request_?user_?input|ask_?user|question", re.IGNORECASE
 )
 """Tools that ask the user, by their names."""
-_BARE: Final = re.compile(
-    r"\s*(?:<answer>|(?:the )?user (?:has )?(?:selected|responded|answered|chose)\s*:|answer\s*:)?\s*"
-    r"(.+?)\s*(?:</answer>\s*)?",
-    re.IGNORECASE | re.DOTALL,
+_BEFORE: Final = re.compile(
+    r"\s*(?:<answer>|(?:the )?user (?:has )?(?:selected|responded|answered|chose)\s*:|answer\s*:)?\s*", re.IGNORECASE
 )
+"""What stands before the bare answer to a single question."""
 _CLOSING: Final = re.compile(r'"(?=[,.]|\s*$|\s+(?:user )?(?:notes|preview|selected)\b)')
 """The quotation mark behind an answer; there may be others inside it."""
 _NO_ANSWER: Final = re.compile(
@@ -135,5 +134,10 @@ def _in_json(output: str, questions: Sequence[Question]) -> list[UserAnswer]:
 
 def _bare(output: str, questions: Sequence[Question]) -> list[UserAnswer]:
     """The whole result, where only one thing was asked."""
-    said = _BARE.fullmatch(output) if len(questions) == 1 and not output.lstrip().startswith("{") else None
-    return [] if said is None else [UserAnswer(questions[0][0], questions[0][2], said.start(1), said.end(1))]
+    if len(questions) != 1 or output.lstrip().startswith("{"):
+        return []
+    before = _BEFORE.match(output)
+    assert before is not None  # all of it is optional
+    answer = output[before.end() :].rstrip().removesuffix("</answer>").rstrip()
+    found = UserAnswer(questions[0][0], questions[0][2], before.end(), before.end() + len(answer))
+    return [found] if answer else []
