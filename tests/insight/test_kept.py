@@ -13,6 +13,8 @@ from tests.insight.test_session_insight import CHOICE, _fix
 from wakelog.index.finding_rows import load_findings
 from wakelog.insight import rules
 from wakelog.insight.blocks import RULES_VERSION
+from wakelog.log.removal import erase
+from wakelog.model import events as ev
 from wakelog.session.insights import CachedFindings
 from wakelog.store import Store
 from wakelog.testing.builders import START_US
@@ -75,6 +77,17 @@ def test_erasing_leaves_nothing_to_quote(kept_store: Store) -> None:
     assert not session.insight(all=True).of("decision")
     kept_store.index.catch_up()
     assert not session.insight(all=True).of("decision")
+
+
+def test_a_cached_answer_outlives_its_erased_question(kept_store: Store) -> None:
+    session = kept_store.session("asked")
+    session.append(ev.TurnStarted(input="make it fast"))
+    asked = session.append(ev.ActionRequested(action="1", tool="ask_user", input={"question": "Which cache?"})).seq
+    session.append(ev.ActionStarted(action="1"), ev.ActionSucceeded(action="1", output="Redis"), ev.TurnEnded())
+    kept_store.index.catch_up()
+    assert [item.asked for item in session.insight().of("answer")] == ["Which cache?"]
+    erase(session.log, [asked])  # as another process does, whose removal the index has not seen yet
+    assert [(item.quote, item.asked) for item in session.insight().of("answer")] == [("Redis", "")]
 
 
 def test_rows_go_with_their_session(kept_store: Store) -> None:

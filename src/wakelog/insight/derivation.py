@@ -136,9 +136,10 @@ def _item(finding: Finding, turn: int, words: str, reason: str, calls: list[Did]
     if finding.kind == "answer":
         from wakelog.insight.answers import answers_of
 
-        answer = next(a for a in answers_of(calls[0]) if a.start == finding.span.start)
-        known["asked"] = " ".join(answer.question.split())
-        known["offered"] = tuple(option for option in answer.offered if option not in words.split(", "))
+        answer = next((a for call in calls for a in answers_of(call) if a.start == finding.span.start), None)
+        if answer is not None:  # else the question was erased
+            known["asked"] = " ".join(answer.question.split())
+            known["offered"] = tuple(option for option in answer.offered if option not in words.split(", "))
     return InsightItem(
         "",
         finding.kind,  # type: ignore[arg-type]  # `not_derived` is the only other kind, and never an item
