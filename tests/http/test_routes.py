@@ -1,5 +1,6 @@
 """Every route of the table: it answers, it asks for the right key, and it shows nothing of another namespace."""
 
+import asyncio
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -10,6 +11,7 @@ from tests.every import every
 from tests.http.asking import Asker, Reply
 from tests.http.schemas import check_reply, check_request
 from tests.http.world import EXAMPLES, MARK, Example, World
+from wakelog.http.app import App
 from wakelog.http.guards import Rates
 from wakelog.http.keys import SCOPES, Key, make_key
 from wakelog.http.routes import Route, all_routes
@@ -253,3 +255,11 @@ def test_keys_are_compared_as_values() -> None:
     one, token = make_key("n", "read", ("a",), now=1)
     assert isinstance(one, Key)
     assert one.sha256 not in token
+
+
+def test_a_connection_that_is_not_http_is_refused(running: RunningServer) -> None:
+    async def nothing(*_: Any) -> Any:
+        raise AssertionError("nothing is read or sent")
+
+    with pytest.raises(ValueError, match="answers http, not websocket"):
+        asyncio.run(App(running.server)({"type": "websocket"}, nothing, nothing))

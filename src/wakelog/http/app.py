@@ -53,7 +53,7 @@ class App:
         elif scope["type"] == "http":
             await self._answer(Request(scope, receive), send)
         else:
-            raise NotImplementedError(f"{scope['type']} is not supported")
+            raise ValueError(f"this application answers http, not {scope['type']}")  # as ASGI asks of applications
 
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
