@@ -139,3 +139,21 @@ def test_a_change_after_a_failed_check_names_the_check_and_not_two_tools(tmp_pat
     said = cli("insight", "again@1", "--store", str(tmp_path / "other")).out
     assert "after e5 failed: \"I'll stream it instead of buffering it" in said
     assert "Bash → Edit" not in said
+
+
+def test_each_answer_of_the_user_is_shown_before_its_question(tmp_path: Path, cli: Cli) -> None:
+    long = (
+        "Which port should the service listen on, " + "given what the proxy in front of it forwards, " * 8 + "and why?"
+    )
+    asked = {"questions": [{"question": "Use the cache?"}, {"question": "Encrypt it?"}, {"question": long}]}
+    output = f'Answered: "Use the cache?"="Yes", "Encrypt it?"="Yes", "{long}"="6379".'
+    with wakelog.open(tmp_path / "asked") as opened:
+        session = opened.session("cache")
+        with session.turn("make it fast"):
+            session.append(_call("1", "AskUserQuestion", asked, output, "pure"))
+    out = cli("--store", str(tmp_path / "asked"), "show", "cache@1").out
+    assert '~ "Yes", to "Use the cache?"' in out
+    assert '~ "Yes", to "Encrypt it?"' in out
+    assert '~ "6379", to "Which port should' in out
+    found = cli("--store", str(tmp_path / "asked"), "search", "6379", "--kind", "decision").out
+    assert '"6379", to "Which port' in found

@@ -119,8 +119,8 @@ def _show(ctx: CommandContext, text: str, hits: list[Hit], derived: list[Derived
         place = f"{unquoted_name(found.name) or found.session}@{found.item.turn} e{found.item.seq}"
         rest = f"~ {found.item.kind.replace('_', ' ')}, derived by rules {found.item.rules}"
         ctx.say(f"{ctx.style(fit(place, ctx.columns // 2), fg='cyan')}  {ctx.style(rest, dim=True)}")
-        lead = f"{found.item.note}: " if found.item.asked else ""
-        ctx.say("    " + fit(inert_line(f'{lead}"{" ".join(found.item.quote.split())}"'), ctx.columns - 4))
+        question = f', to "{found.item.asked}"' if found.item.asked else ""
+        ctx.say("    " + fit(inert_line(f'"{" ".join(found.item.quote.split())}"{question}'), ctx.columns - 4))
 
 
 def _highlight(ctx: CommandContext, snippet: str) -> str:

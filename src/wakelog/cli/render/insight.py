@@ -129,6 +129,8 @@ def _wrap(text: str, room: int) -> list[str]:
 
 
 def _words(item: InsightItem, quotes: Collection[str]) -> str:
+    if item.asked:  # the question comes last, because it may be long
+        return f"{_quoted(item.quote)}, to {_quoted(item.asked)}"
     note = item.note.replace("→", glyph("arrow"))
     for path in item.files:
         note = note.replace(path, fit_path(path, _PATH_MAX))
